@@ -1,0 +1,50 @@
+# fathom::runtime (no torch) and fathom::fathom (everything).
+
+set(runtime_folders support ode fused file runtime)
+# Files without torch in folders that use it elsewhere.
+set(runtime_files depth/basis.cpp)
+
+set(fathom_source_root ${PROJECT_SOURCE_DIR}/src/fathom)
+file(GLOB_RECURSE torch_sources CONFIGURE_DEPENDS ${fathom_source_root}/*.cpp)
+set(runtime_sources ${torch_sources})
+list(JOIN runtime_folders "|" folder_pattern)
+list(JOIN runtime_files "|" file_pattern)
+set(runtime_pattern "^${fathom_source_root}/((${folder_pattern})/|(${file_pattern})$)")
+list(FILTER runtime_sources INCLUDE REGEX ${runtime_pattern})
+list(FILTER torch_sources EXCLUDE REGEX ${runtime_pattern})
+
+function(fathom_library target sources)
+  add_library(${target} ${sources})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
+  # Used in source files only, so an installed fathom does not ask for them.
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  fathom_warnings(${target})
+  target_compile_options(${target} PRIVATE -Wconversion -Wsign-conversion)
+endfunction()
+
+fathom_library(fathom_runtime "${runtime_sources}")
+add_library(fathom::runtime ALIAS fathom_runtime)
+set_target_properties(fathom_runtime PROPERTIES EXPORT_NAME runtime)
+target_link_libraries(fathom_runtime PUBLIC Threads::Threads)
+# Some builds of libtorch use the old std::string; both libraries must then agree with it.
+separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(fathom_runtime PUBLIC ${torch_flags})
+
+if(NOT FATHOM_RUNTIME_ONLY)
+  fathom_library(fathom "${torch_sources}")
+  add_library(fathom::fathom ALIAS fathom)
+  target_link_libraries(fathom PUBLIC fathom_runtime torch)
+  # torch/torch.h costs half a minute a file; compiled once here and reused by fathom_uses_torch().
+  target_precompile_headers(fathom PRIVATE <torch/torch.h>)
+  # gcc instantiates torch's templates anew in every file, about six seconds each; several files at once share that.
+  set_target_properties(fathom PROPERTIES UNITY_BUILD ${FATHOM_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+endif()
+
+# For programs and libraries of this tree that use fathom::fathom.
+function(fathom_uses_torch target)
+  target_link_libraries(${target} PUBLIC fathom::fathom)
+  target_precompile_headers(${target} REUSE_FROM fathom)
+  fathom_warnings(${target})
+endfunction()

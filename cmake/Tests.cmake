@@ -1,0 +1,95 @@
+# tests/<folder>/<name>_test.cpp  -> program <folder>_<name>_test, ctest <folder>/<name>, label <folder>
+# examples/<name>.cpp             -> program example_<name>,       ctest example/<name>,  label example
+# tools and the installed package -> ctest tools/..., package/install
+
+set(tests_root ${PROJECT_SOURCE_DIR}/tests)
+set(test_seconds 600)
+
+function(fathom_register name label)
+  add_test(NAME ${name} ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label} TIMEOUT ${test_seconds}
+    ENVIRONMENT "OMP_NUM_THREADS=1")  # tests run side by side and must not fight over the cores
+endfunction()
+
+# Helpers shared by tests: tests/support/plain without torch, tests/support itself with it. Headers alone will do.
+function(fathom_test_helpers target folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")  # those test src/fathom/support
+  if(sources)
+    add_library(${target} STATIC ${sources})
+  else()
+    add_library(${target} STATIC ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+  endif()
+  target_include_directories(${target} PUBLIC ${tests_root})
+  target_link_libraries(${target} PUBLIC ${ARGN} GTest::gtest)
+endfunction()
+
+find_package(GTest QUIET)
+if(GTest_FOUND)
+  fathom_test_helpers(fathom_test_plain ${tests_root}/support/plain fathom::runtime)
+  fathom_warnings(fathom_test_plain)
+  if(NOT FATHOM_RUNTIME_ONLY)
+    fathom_test_helpers(fathom_test_support ${tests_root}/support fathom_test_plain)
+    fathom_uses_torch(fathom_test_support)
+  endif()
+
+  file(GLOB test_sources CONFIGURE_DEPENDS ${tests_root}/*/*_test.cpp)
+  foreach(source IN LISTS test_sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    cmake_path(GET source STEM stem)
+    string(REGEX REPLACE "_test$" "" name ${stem})
+    set(target ${folder}_${stem})
+
+    if(folder IN_LIST runtime_folders)
+      add_executable(${target} ${source})
+      target_link_libraries(${target} PRIVATE fathom_test_plain)
+      fathom_warnings(${target})
+    elseif(FATHOM_RUNTIME_ONLY)
+      continue()
+    else()
+      add_executable(${target} ${source})
+      target_link_libraries(${target} PRIVATE fathom_test_support)
+      fathom_uses_torch(${target})
+    endif()
+    if(folder MATCHES "^(app|experiments)$" AND TARGET fathom_experiments)
+      target_link_libraries(${target} PRIVATE fathom_experiments)
+    endif()
+    target_link_libraries(${target} PRIVATE GTest::gtest_main nlohmann_json::nlohmann_json)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    fathom_register(${folder}/${name} ${folder} COMMAND ${target})
+    if(folder STREQUAL "app" AND TARGET fathom_cli)
+      set_property(TEST ${folder}/${name} APPEND PROPERTY ENVIRONMENT "FATHOM_CLI=$<TARGET_FILE:fathom_cli>")
+      add_dependencies(${target} fathom_cli)
+    endif()
+  endforeach()
+else()
+  message(STATUS "GoogleTest not found: no unit tests")
+endif()
+
+if(NOT FATHOM_RUNTIME_ONLY)
+  file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+  foreach(source IN LISTS example_sources)
+    cmake_path(GET source STEM name)
+    add_executable(example_${name} ${source})
+    fathom_uses_torch(example_${name})
+    set_target_properties(example_${name} PROPERTIES
+      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    fathom_register(example/${name} example COMMAND example_${name})
+  endforeach()
+endif()
+
+foreach(tool format layers snippets)
+  set(script ${PROJECT_SOURCE_DIR}/tools/check_${tool})
+  if(tool STREQUAL "format")
+    set(script ${PROJECT_SOURCE_DIR}/tools/format --check)
+  endif()
+  fathom_register(tools/${tool} tools COMMAND ${script})
+endforeach()
+fathom_register(tools/self_test tools
+  COMMAND python3 -B -m unittest discover -s ${tests_root}/tools -t ${tests_root}/tools -p "*_test.py")
+
+if(NOT FATHOM_RUNTIME_ONLY)
+  fathom_register(package/install package COMMAND ${tests_root}/package/run ${PROJECT_BINARY_DIR})
+endif()

@@ -1,0 +1,1 @@
+// Stands in for a helper library that so far is headers only.

@@ -1,0 +1,154 @@
+#include "fathom/ode/control.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "fathom/ode/grid.hpp"
+
+namespace fathom::ode {
+
+namespace {
+
+constexpr double non_finite_factor =
+    0.1;                                // a trial that met NaN tells nothing of the right size: shrink well
+constexpr double resolution_ulps = 16;  // below this many units in the last place, depths of stages collapse
+constexpr double stretch_to_stop =
+    1.01;  // rather a step 1 % longer than a sliver after it (dopri5.f does the same)
+
+void check(const AdaptiveSteps& options, const ButcherTableau& method) {
+  require(method.adaptive(), "method `", method.name,
+          "` has no error estimate and cannot adapt its steps; choose ",
+          "FixedSteps, or one of heun2, ralston2, bosh3, fehlberg45, cash_karp54, dopri5, tsit5, dop853");
+  const auto tolerance = [](double value, const char* what) {
+    require(value >= 0 && std::isfinite(value), "`", what, "` must be finite and not negative, got ", value);
+  };
+  tolerance(options.relative_tolerance, "relative_tolerance");
+  tolerance(options.absolute_tolerance, "absolute_tolerance");
+  require(options.relative_tolerance + options.absolute_tolerance > 0,
+          "one of `relative_tolerance` and `absolute_tolerance` must be positive, got 0 for both");
+  require(options.safety > 0 && options.safety <= 1, "`safety` must be in (0, 1], got ", options.safety);
+  require(options.smallest_factor > 0 && options.smallest_factor < 1,
+          "`smallest_factor` must be in (0, 1), got ", options.smallest_factor);
+  require(options.largest_factor > 1, "`largest_factor` must be above 1, got ", options.largest_factor);
+  require(options.smallest_step >= 0, "`smallest_step` must not be negative, got ", options.smallest_step);
+  require(!options.largest_step || *options.largest_step > options.smallest_step,
+          "`largest_step` must be above `smallest_step`, got ", options.largest_step.value_or(0));
+  require(!options.first_step || *options.first_step > 0, "`first_step` must be positive, got ",
+          options.first_step.value_or(0), " (the direction follows from the depths)");
+  require(options.step_limit > 0, "`step_limit` must be positive, got ", options.step_limit);
+}
+
+}  // namespace
+
+double combined_error(double fine, double coarse) {
+  if (coarse == 0 || fine == 0) return fine;
+  return fine * (fine / std::hypot(fine, 0.1 * coarse));
+}
+
+FixedWalk::FixedWalk(const FixedSteps& steps, double first, double last,
+                     const std::vector<double>& break_points)
+    : grid_(fixed_grid(steps, first, last, breaks_between(break_points, first, last))) {}
+
+Verdict FixedWalk::judge(const Step&, const TrialError& error) {
+  if (!error.finite) return {.failure = FailureReason::non_finite};
+  ++next_;
+  return {.accepted = true};
+}
+
+AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first,
+                           double last, const std::vector<double>& break_points)
+    : options_(options), order_(method.control_order()), first_(first), last_(last), depth_(first) {
+  check(options, method);
+  stops_ = breaks_between(break_points, first, last);
+  first_is_break_ = !stops_.empty() && stops_.front() == first;
+  last_is_break_ = !stops_.empty() && stops_.back() == last;
+  if (first_is_break_) stops_.erase(stops_.begin());
+  if (!last_is_break_ || stops_.empty()) stops_.push_back(last);
+  if (options_.first_step) size_ = limited(*options_.first_step);
+}
+
+Step AdaptiveWalk::propose() const {
+  const double stop = stops_[next_stop_];
+  const bool reaches_stop = stretch_to_stop * size_ >= std::abs(stop - depth_);
+  const double end = reaches_stop ? stop : depth_ + std::copysign(size_, last_ - first_);
+  const bool is_last = end == last_;
+  return {.start = depth_,
+          .end = end,
+          .starts_at_break =
+              depth_ == first_ ? first_is_break_ : next_stop_ > 0 && depth_ == stops_[next_stop_ - 1],
+          .ends_at_break = is_last ? last_is_break_ : end == stop,
+          .start_moves = {depth_ == first_ ? 1.0 : 0.0, 0.0},
+          .end_moves = {0.0, is_last ? 1.0 : 0.0}};
+}
+
+Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
+  const double size = std::abs(step.size());
+  const double smallest = std::max(options_.smallest_step, resolution());
+  const bool accepted = error.finite && error.ratio <= 1;
+  if (accepted) {
+    const bool was_cut = size < size_;
+    const double factor = growth(error.ratio);
+    const double grown = size * (rejected_before_ ? std::min(1.0, factor) : factor);
+    // A step cut short by a stop says little of the size that the solution allows: keep what was believed before it.
+    size_ = limited(was_cut ? std::max(size_, grown) : grown);
+    remember(error.ratio);
+    depth_ = step.end;
+    if (depth_ == stops_[next_stop_]) ++next_stop_;
+  } else {
+    if (size <= smallest) {
+      return {.failure = error.finite ? FailureReason::step_too_small : FailureReason::non_finite};
+    }
+    const double factor = error.finite ? std::min(growth(error.ratio), 1.0) : non_finite_factor;
+    // Not below the smallest step at once: it is tried before the solve gives up.
+    size_ = std::max(size * factor, smallest);
+  }
+  rejected_before_ = !accepted;
+  if (++attempts_ >= options_.step_limit && !finished()) return {accepted, FailureReason::too_many_steps};
+  return {.accepted = accepted};
+}
+
+double AdaptiveWalk::growth(double error) const {
+  if (error == 0) return options_.largest_factor;
+  const StepControl& control = options_.control;
+  const double q = order_;
+  const double now = std::pow(error, -(control.integral + control.proportional + control.derivative) / q);
+  const double before = std::pow(errors_[0], (control.proportional + 2 * control.derivative) / q);
+  const double earlier = std::pow(errors_[1], -control.derivative / q);
+  // After a rejection the error at hand alone counts, so that the next trial is surely smaller.
+  const double factor = error > 1 ? std::pow(error, -1 / q) : now * before * earlier;
+  return std::clamp(options_.safety * factor, options_.smallest_factor, options_.largest_factor);
+}
+
+void AdaptiveWalk::remember(double error) {
+  constexpr double floor =
+      1e-4;  // an error of zero must not make the next step explode; HNW IV.2 has the same guard
+  errors_ = {std::max(error, floor), errors_[0]};
+}
+
+double AdaptiveWalk::limited(double size) const {
+  const double largest = options_.largest_step.value_or(std::numeric_limits<double>::infinity());
+  return std::clamp(size, std::max(options_.smallest_step, resolution()), std::max(largest, resolution()));
+}
+
+double AdaptiveWalk::resolution() const {
+  const double scale = std::max({std::abs(depth_), std::abs(last_ - first_)});
+  return resolution_ulps * std::numeric_limits<double>::epsilon() * scale;
+}
+
+double AdaptiveWalk::probe_size(const StartNorms& norms) const {
+  const bool tiny =
+      !(norms.state >= 1e-5 && norms.rate >= 1e-5);  // also when a norm overflowed to infinity / NaN
+  const double size =
+      tiny || !std::isfinite(norms.state / norms.rate) ? 1e-6 : 0.01 * norms.state / norms.rate;
+  return std::clamp(size, resolution(), std::abs(last_ - first_));
+}
+
+void AdaptiveWalk::choose_first_step(const StartNorms& norms, double probe, double curvature) {
+  const double steepest = std::max(norms.rate, std::isfinite(curvature) ? curvature : 0.0);
+  const double size =
+      steepest <= 1e-15 ? std::max(1e-6, 1e-3 * probe) : std::pow(0.01 / steepest, 1.0 / order_);
+  size_ = limited(std::min({100 * probe, size, std::abs(last_ - first_)}));
+}
+
+}  // namespace fathom::ode

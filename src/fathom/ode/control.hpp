@@ -1,0 +1,85 @@
+/// The two ways to walk from the first depth to the last: along a fixed grid, or with steps that follow the error.
+/// Both propose a step, judge its error and move on; the loop in integrate.hpp knows no more of them than that.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "fathom/ode/failure.hpp"
+#include "fathom/ode/step.hpp"
+#include "fathom/ode/steps.hpp"
+#include "fathom/ode/tableau.hpp"
+
+namespace fathom::ode {
+
+/// What an engine found in a trial step: the scaled norm of its error (at most 1 is within tolerance).
+struct TrialError {
+  double ratio = 0;
+  bool finite = true;
+};
+
+/// The error of a method with two estimates, fine^2 / sqrt(fine^2 + 0.01 coarse^2) (HNW II.10); `fine` with one.
+double combined_error(double fine, double coarse);
+
+/// Scaled norms at the start of a solve, for the choice of the first step.
+struct StartNorms {
+  double state = 0;
+  double rate = 0;
+};
+
+struct Verdict {
+  bool accepted = false;
+  std::optional<FailureReason> failure = {};
+};
+
+class FixedWalk {
+ public:
+  FixedWalk(const FixedSteps& steps, double first, double last, const std::vector<double>& break_points);
+
+  bool finished() const { return next_ == grid_.size(); }
+  Step propose() const { return grid_[next_]; }
+  Verdict judge(const Step& step, const TrialError& error);
+
+ private:
+  std::vector<Step> grid_;
+  std::size_t next_ = 0;
+};
+
+class AdaptiveWalk {
+ public:
+  AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first, double last,
+               const std::vector<double>& break_points);
+
+  bool finished() const { return depth_ == last_; }
+  Step propose() const;
+  Verdict judge(const Step& step, const TrialError& error);
+
+  /// HNW II.4: from the norms at the start, an Euler step to probe the second derivative with ...
+  double probe_size(const StartNorms& norms) const;
+  /// ... and from the scaled change of rate over it, divided by its size, the first step.
+  void choose_first_step(const StartNorms& norms, double probe, double curvature);
+  bool needs_first_step() const { return !options_.first_step.has_value(); }
+
+ private:
+  double growth(double error) const;
+  void remember(double error);
+  double limited(double size) const;
+  double resolution() const;
+
+  AdaptiveSteps options_;
+  int order_;  // of the error estimate
+  double first_;
+  double last_;
+  double depth_;
+  double size_ = 0;            // magnitude of the next step, before it is cut at a stop
+  std::vector<double> stops_;  // break points ahead, then the last depth
+  std::size_t next_stop_ = 0;
+  bool first_is_break_ = false;
+  bool last_is_break_ = false;
+  bool rejected_before_ = false;
+  std::array<double, 2> errors_ = {1, 1};  // of the last two accepted steps
+  std::int64_t attempts_ = 0;
+};
+
+}  // namespace fathom::ode

@@ -1,0 +1,119 @@
+#include "fathom/ode/grid.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom::ode {
+
+namespace {
+
+struct GridPoint {
+  double depth = 0;
+  Moves moves = {};
+  bool breaks = false;
+};
+
+/// Two grid points closer than this are one.
+double closeness(double first, double last) {
+  return 1e-13 * std::max({std::abs(first), std::abs(last), std::abs(last - first)});
+}
+
+void check(const FixedSteps& steps) {
+  const int given = (steps.count != 0) + (steps.size != 0) + !steps.grid.empty();
+  require(given == 1, "FixedSteps needs exactly one of `count`, `size` and `grid`, got ", given, " of them");
+  require(steps.count >= 0, "FixedSteps: `count` must be positive, got ", steps.count);
+  require(steps.size >= 0 && std::isfinite(steps.size),
+          "FixedSteps: `size` must be positive and finite, got ", steps.size,
+          " (the direction follows from the depths)");
+}
+
+/// Interior points of the layout, without the bounds and the break points.
+std::vector<GridPoint> layout(const FixedSteps& steps, double first, double last) {
+  std::vector<GridPoint> points;
+  const double span = last - first;
+  for (std::int64_t n = 1; n < steps.count; ++n) {
+    const double part = double(n) / double(steps.count);
+    points.push_back({.depth = first + part * span, .moves = {1 - part, part}});
+  }
+  if (steps.size > 0) {
+    const double step = std::copysign(steps.size, span);
+    const double most = 1e9;
+    require(std::abs(span) / steps.size < most, "FixedSteps: `size` ", steps.size, " makes more than ", most,
+            " steps of the span ", span, "; choose a larger one");
+    const std::int64_t whole = std::int64_t(std::ceil(std::abs(span) / steps.size)) - 1;
+    for (std::int64_t n = 1; n <= whole; ++n)
+      points.push_back({.depth = first + double(n) * step, .moves = {1, 0}});
+  }
+  for (double depth : steps.grid) points.push_back({.depth = depth});
+  return points;
+}
+
+}  // namespace
+
+void check_depths(const std::vector<double>& depths) {
+  require(depths.size() >= 2, "`depths` needs a start and an end, got ", depths.size(), " value(s)");
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    require(std::isfinite(depths[i]), "`depths` must be finite, got ", depths[i], " at place ", i);
+  }
+  const bool forwards = depths.back() >= depths.front();
+  for (std::size_t i = 1; i < depths.size(); ++i) {
+    const bool ordered = forwards ? depths[i - 1] <= depths[i] : depths[i - 1] >= depths[i];
+    require(ordered, "`depths` must go one way from ", depths.front(), " to ", depths.back(), ", got ",
+            depths[i], " after ", depths[i - 1], "; sort them");
+  }
+}
+
+std::vector<double> breaks_between(std::vector<double> break_points, double first, double last) {
+  const auto [low, high] = std::minmax(first, last);
+  std::erase_if(break_points,
+                [low = low, high = high](double depth) { return !(low <= depth && depth <= high); });
+  std::sort(break_points.begin(), break_points.end());
+  break_points.erase(std::unique(break_points.begin(), break_points.end()), break_points.end());
+  if (last < first) std::reverse(break_points.begin(), break_points.end());
+  return break_points;
+}
+
+std::vector<Step> fixed_grid(const FixedSteps& steps, double first, double last,
+                             const std::vector<double>& breaks) {
+  check(steps);
+  if (first == last) return {};
+  std::vector<GridPoint> points = {{.depth = first, .moves = {1, 0}}, {.depth = last, .moves = {0, 1}}};
+  const double close = closeness(first, last);
+  const auto place = [&](const GridPoint& point) {
+    const auto same = [&](const GridPoint& other) { return std::abs(other.depth - point.depth) <= close; };
+    const auto found = std::find_if(points.begin(), points.end(), same);
+    if (found == points.end())
+      points.push_back(point);
+    else
+      found->breaks |= point.breaks;
+  };
+  for (double depth : breaks) place({.depth = depth, .breaks = true});
+  const auto [low, high] = std::minmax(first, last);
+  const std::size_t fixed_points =
+      points.size();  // bounds and breaks: the only ones a layout point can fall upon
+  for (const GridPoint& point : layout(steps, first, last)) {
+    const auto same = [&](const GridPoint& other) { return std::abs(other.depth - point.depth) <= close; };
+    const bool inside = low < point.depth && point.depth < high;
+    if (inside && std::none_of(points.begin(), points.begin() + std::ptrdiff_t(fixed_points), same))
+      points.push_back(point);
+  }
+  std::sort(points.begin(), points.end(), [&](const GridPoint& a, const GridPoint& b) {
+    return last > first ? a.depth < b.depth : a.depth > b.depth;
+  });
+  std::vector<Step> grid;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const GridPoint &from = points[i - 1], &to = points[i];
+    if (from.depth == to.depth) continue;
+    grid.push_back({.start = from.depth,
+                    .end = to.depth,
+                    .starts_at_break = from.breaks,
+                    .ends_at_break = to.breaks,
+                    .start_moves = from.moves,
+                    .end_moves = to.moves});
+  }
+  return grid;
+}
+
+}  // namespace fathom::ode

@@ -1,0 +1,181 @@
+/// The only integration loop. It chooses steps, accepts or rejects them, saves states by dense output, stops at break
+/// points and turns trouble into typed failures; the arithmetic is an engine's (tensors, plain vectors, fused kernels).
+///
+///   PlainEngine engine(field, {1.0}, dopri5(), tolerance);
+///   const SolveReport report = integrate(engine, {.method = dopri5()}, {0.0, 0.5, 1.0});
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fathom/ode/control.hpp"
+#include "fathom/ode/failure.hpp"
+#include "fathom/ode/grid.hpp"
+#include "fathom/ode/report.hpp"
+#include "fathom/ode/step.hpp"
+#include "fathom/ode/steps.hpp"
+#include "fathom/ode/tableau.hpp"
+
+namespace fathom::ode {
+
+/// What the loop asks of an engine. An engine holds the state, its rate and one trial step.
+template <class E>
+concept Engine = requires(E& engine, const Step& step, std::size_t place, double fraction) {
+  /// Norms of state and rate at the start of `step`, scaled by the tolerance.
+  { engine.start_norms(step) } -> std::same_as<StartNorms>;
+  /// Norm of f(end, z + h f) - f, scaled likewise, divided by the size of `probe`.
+  { engine.curvature(step) } -> std::same_as<double>;
+  /// Runs all stages; keeps the candidate state and gives its error.
+  { engine.attempt(step) } -> std::same_as<TrialError>;
+  /// The candidate becomes the state; its stages stay until the next attempt.
+  engine.accept();
+  /// Saves the state, or the interpolant inside the step accepted last.
+  engine.save_state(place);
+  engine.save_inside(place, fraction);
+  /// The rate at the end of the last step is not the rate at the start of the next one: the field jumps there.
+  engine.forget_rate();
+  { engine.evaluations() } -> std::convertible_to<std::int64_t>;
+  /// Names the first value that is not finite, for example "z[3, 1] = nan".
+  { engine.offender() } -> std::convertible_to<std::string>;
+};
+
+enum class Next { proceed, stop };
+
+/// A finished attempt, as an observer sees it.
+struct StepEvent {
+  Step step = {};
+  bool accepted = false;
+  double error = 0;  ///< scaled: at most 1 is within tolerance; 0 for fixed steps
+  std::int64_t evaluations = 0;
+};
+
+struct Plan {
+  ButcherTableau method = {};
+  Steps steps = AdaptiveSteps{};
+  std::vector<double> break_points = {};
+  std::function<Next(const StepEvent&)> observer = {};
+};
+
+namespace detail {
+
+/// torch appends a stack trace to its messages; the first line says what is wrong.
+inline std::string first_line(const std::string& message) { return message.substr(0, message.find('\n')); }
+
+/// Runs `work`, and if the field throws in it, says where the solve stood. Errors of the library pass as they are.
+template <class E, class Work> auto guarded(E& engine, const Step& step, Work&& work) {
+  try {
+    return work();
+  } catch (const Error&) { throw; } catch (const std::exception& error) {
+    const FailureSite site{.depth = step.start, .step = step.size(), .evaluations = engine.evaluations()};
+    std::throw_with_nested(SolveFailure(FailureReason::field_threw, site, first_line(error.what())));
+  }
+}
+
+template <class E>
+[[noreturn]] void fail(E& engine, FailureReason reason, const Step& step, const SolveReport& report) {
+  const FailureSite site{
+      .depth = step.start,
+      .step = step.size(),
+      .evaluations = engine.evaluations(),
+      .component = reason == FailureReason::non_finite ? engine.offender() : std::string{}};
+  throw SolveFailure(reason, site, text("no end after ", report.accepted + report.rejected, " steps"));
+}
+
+template <Engine E> void prepare(E&, FixedWalk&, const SolveReport&) {}
+
+template <Engine E> void prepare(E& engine, AdaptiveWalk& walk, const SolveReport& report) {
+  if (!walk.needs_first_step()) return;
+  Step probe = walk.propose();
+  const StartNorms norms = guarded(engine, probe, [&] { return engine.start_norms(probe); });
+  if (!std::isfinite(norms.state) || !std::isfinite(norms.rate)) {
+    if (!engine.offender().empty()) fail(engine, FailureReason::non_finite, probe, report);
+  }
+  const double size = walk.probe_size(norms);
+  const bool forwards = probe.end >= probe.start;
+  probe.end = probe.start + (forwards ? size : -size);
+  probe.ends_at_break = false;
+  const double curvature = guarded(engine, probe, [&] { return engine.curvature(probe); });
+  walk.choose_first_step(norms, size, curvature);
+}
+
+inline void count(SolveReport& report, const Step& step, bool accepted) {
+  if (!accepted) {
+    ++report.rejected;
+    return;
+  }
+  const double size = std::abs(step.size());
+  report.smallest_step = report.accepted == 0 ? size : std::min(report.smallest_step, size);
+  report.largest_step = std::max(report.largest_step, size);
+  report.last_step = size;
+  report.reached = step.end;
+  ++report.accepted;
+}
+
+template <Engine E>
+void save_reached(E& engine, const Step& step, const std::vector<double>& depths, std::size_t& next_saved) {
+  for (; next_saved < depths.size() && step.contains(depths[next_saved]); ++next_saved) {
+    const double fraction = step.fraction(depths[next_saved]);
+    if (fraction == 1.0) {
+      engine.save_state(next_saved);
+    } else {
+      guarded(engine, step, [&] { engine.save_inside(next_saved, fraction); });
+    }
+  }
+}
+
+template <Engine E, class Walk>
+void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& depths, SolveReport& report) {
+  std::size_t next_saved = 0;
+  for (; next_saved < depths.size() && depths[next_saved] == depths.front(); ++next_saved)
+    engine.save_state(next_saved);
+  if (walk.finished()) return;
+  prepare(engine, walk, report);
+  while (!walk.finished()) {
+    const Step step = walk.propose();
+    const TrialError error = guarded(engine, step, [&] { return engine.attempt(step); });
+    const Verdict verdict = walk.judge(step, error);
+    count(report, step, verdict.accepted);
+    if (verdict.failure) fail(engine, *verdict.failure, step, report);
+    if (verdict.accepted) {
+      engine.accept();
+      save_reached(engine, step, depths, next_saved);
+      if (step.ends_at_break) engine.forget_rate();
+    }
+    if (!plan.observer) continue;
+    const StepEvent event{step, verdict.accepted, error.ratio, engine.evaluations()};
+    if (plan.observer(event) == Next::stop && !walk.finished()) {
+      report.stopped = true;
+      return;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Integrates from depths.front() to depths.back(); the engine saves its state at every depth reached.
+template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths) {
+  check_depths(depths);
+  const auto began = std::chrono::steady_clock::now();
+  SolveReport report;
+  report.reached = depths.front();
+  const double first = depths.front(), last = depths.back();
+  if (const auto* fixed = std::get_if<FixedSteps>(&plan.steps)) {
+    detail::march(engine, FixedWalk(*fixed, first, last, plan.break_points), plan, depths, report);
+  } else {
+    const auto& adaptive = std::get<AdaptiveSteps>(plan.steps);
+    detail::march(engine, AdaptiveWalk(adaptive, plan.method, first, last, plan.break_points), plan, depths,
+                  report);
+  }
+  report.evaluations = engine.evaluations();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return report;
+}
+
+}  // namespace fathom::ode

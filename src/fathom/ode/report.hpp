@@ -1,0 +1,26 @@
+/// What a solve cost: counted, not estimated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fathom::ode {
+
+struct SolveReport {
+  std::int64_t evaluations = 0;           ///< of the field, forwards
+  std::int64_t backward_evaluations = 0;  ///< of the field and its vector-Jacobian product, for gradients
+  std::int64_t accepted = 0;
+  std::int64_t rejected = 0;
+  double smallest_step = 0;  ///< magnitudes, over accepted steps
+  double largest_step = 0;
+  double last_step = 0;
+  double seconds = 0;
+  double reached = 0;       ///< depth of the last state
+  bool stopped = false;     ///< by the observer, before the last depth
+  std::string engine = {};  ///< that did the arithmetic: "tensor"
+
+  /// "26 evaluations, 4 steps accepted, 0 rejected, 0.8 ms"
+  std::string brief() const;
+};
+
+}  // namespace fathom::ode

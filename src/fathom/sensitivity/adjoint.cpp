@@ -1,0 +1,150 @@
+/// The continuous adjoints: equations integrated backwards in depth, from saved depth to saved depth.
+///   da/ds = -a df/dz,   a(S) = dL/dz(S),   dL/dtheta = int a df/dtheta ds,   dL/dS = a(S) f(S)          (G1, G6)
+#include <algorithm>
+#include <cmath>
+
+#include "fathom/sensitivity/pullback.hpp"
+#include "fathom/tensor/interpolant.hpp"
+
+namespace fathom {
+
+namespace {
+
+/// The forward solver for one stretch of the way back: a count of steps is meant for the whole span.
+Solver for_stretch(const Solver& solver, double stretch, double span) {
+  Solver part = solver;
+  if (auto* fixed = std::get_if<FixedSteps>(&part.steps); fixed && fixed->count > 0) {
+    fixed->count = std::max<std::int64_t>(
+        1, std::int64_t(std::ceil(double(fixed->count) * std::abs(stretch / span) - 1e-9)));
+  }
+  part.observer = {};
+  part.dense = false;
+  return part;
+}
+
+/// The augmented field of a way back. Its state is [y, a, a_theta ...], without y where y comes from the interpolant.
+class BackwardField {
+ public:
+  BackwardField(const ForwardPass& pass, const Wanted& wanted, const Interpolant* interpolant,
+                bool parameters_in_norm)
+      : pass_(pass), wanted_(wanted), interpolant_(interpolant) {
+    const std::int64_t size = pass.field.size();
+    flat_.break_points = pass.field.break_points;
+    if (!interpolant_) flat_.parts.push_back({.name = "state on the way back", .shape = {size}});
+    flat_.parts.push_back({.name = "adjoint", .shape = {size}});
+    for (std::size_t i = 0; i < wanted.parameters.size(); ++i) {
+      if (!wanted.parameters[i]) continue;
+      const std::string name = "gradient of parameter " + std::to_string(i);
+      flat_.parts.push_back({name, pass.field.parameters[i].sizes().vec(), parameters_in_norm});
+    }
+    flat_.rate = [this](const Tensor& s, const Tensor& y) { return rate(s.item<double>(), y); };
+  }
+  BackwardField(const BackwardField&) = delete;  // flat_.rate refers to this
+
+  const FlatField& flat() const { return flat_; }
+
+  Tensor join(const Tensor& y, const Tensor& a, const std::vector<Tensor>& parameters) const {
+    std::vector<Tensor> values;
+    if (!interpolant_) values.push_back(y);
+    values.push_back(a);
+    // Parameters may be of another type than the state; their block is carried in the state's.
+    for (const Tensor& gradient : parameters) {
+      if (gradient.defined()) values.push_back(gradient.to(a.scalar_type()));
+    }
+    return pack(values);
+  }
+
+  Tensor adjoint_of(const Tensor& flat) const { return unpack(flat, flat_.parts, interpolant_ ? 0 : 1); }
+
+  std::vector<Tensor> parameters_of(const Tensor& flat) const {
+    std::vector<Tensor> gradients(wanted_.parameters.size());
+    std::size_t place = interpolant_ ? 1 : 2;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (wanted_.parameters[i]) gradients[i] = unpack(flat, flat_.parts, place++);
+    }
+    return gradients;
+  }
+
+ private:
+  Tensor rate(double depth, const Tensor& flat) const {
+    const Tensor y = interpolant_ ? interpolant_->flat(clamped(depth)) : unpack(flat, flat_.parts, 0);
+    const Product product = vector_jacobian(pass_.field, depth, y, -adjoint_of(flat), wanted_.parameters);
+    return join(product.rate, product.state, product.parameters);
+  }
+
+  double clamped(double depth) const {
+    const double first = interpolant_->first(), last = interpolant_->last();
+    return std::clamp(depth, std::min(first, last), std::max(first, last));
+  }
+
+  const ForwardPass& pass_;
+  const Wanted& wanted_;
+  const Interpolant* interpolant_;
+  FlatField flat_;
+};
+
+/// a . f at a saved depth, seen from the side of `towards`.
+double along_field(const ForwardPass& pass, std::size_t place, double towards, const Tensor& a) {
+  const torch::NoGradGuard no_graph;
+  const double depth = std::nextafter(pass.depths[place], towards);
+  const Tensor rate =
+      pass.field.rate(torch::scalar_tensor(depth, torch::kFloat64), pass.states[std::int64_t(place)]);
+  pass.report->backward_evaluations += 1;
+  return (a * rate).sum().item<double>();
+}
+
+Gradients backwards(const ForwardPass& pass, const Solver& solver, const BackwardField& field,
+                    const Tensor& grad_states, const Wanted& wanted) {
+  const torch::NoGradGuard no_graph;
+  Gradients result{.start = torch::zeros_like(pass.start), .depths = {}, .parameters = {}};
+  if (wanted.depths) result.depths = torch::zeros({std::int64_t(pass.given_depths)}, torch::kFloat64);
+  result.parameters.resize(wanted.parameters.size());
+  for (std::size_t i = 0; i < wanted.parameters.size(); ++i) {
+    if (wanted.parameters[i]) result.parameters[i] = torch::zeros_like(pass.field.parameters[i].detach());
+  }
+  const double span = pass.depths.back() - pass.depths.front();
+  Tensor a = torch::zeros_like(pass.start);
+  for (std::size_t place = pass.depths.size() - 1; place > 0; --place) {
+    const Tensor grad = grad_states[std::int64_t(place)];
+    const double from = pass.depths[place], to = pass.depths[place - 1];
+    if (wanted.depths && place < pass.bound_depths) {
+      result.depths[std::int64_t(place)] += along_field(pass, place, pass.depths.front(), grad);
+    }
+    a = a + grad;
+    if (from == to) continue;
+    const Solver part = for_stretch(solver, to - from, span);
+    const ForwardPass back =
+        run_forward(field.flat(), field.join(pass.states[std::int64_t(place)], a, result.parameters),
+                    {from, to}, part, {});
+    pass.report->backward_evaluations += back.report->evaluations;
+    a = field.adjoint_of(back.states[1]);
+    const std::vector<Tensor> gradients = field.parameters_of(back.states[1]);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined()) result.parameters[i] = gradients[i].to(result.parameters[i].scalar_type());
+    }
+  }
+  if (wanted.depths) result.depths[0] -= along_field(pass, 0, pass.depths.back(), a);
+  result.start = a + grad_states[0];
+  return result;
+}
+
+}  // namespace
+
+Keep kept_for(const Adjoint&) { return {}; }
+Keep kept_for(const InterpolatedAdjoint&) { return {.stages = true}; }
+
+Gradients pull_back(const Adjoint& how, const ForwardPass& pass, const Tensor& grad_states,
+                    const Wanted& wanted) {
+  const BackwardField field(pass, wanted, nullptr, how.parameters_in_error_norm);
+  return backwards(pass, how.solver.value_or(pass.solver), field, grad_states, wanted);
+}
+
+Gradients pull_back(const InterpolatedAdjoint& how, const ForwardPass& pass, const Tensor& grad_states,
+                    const Wanted& wanted) {
+  const Interpolant interpolant(pass.solver.method, pass.field.parts, pass.records, pass.start,
+                                pass.depths.front());
+  const BackwardField field(pass, wanted, &interpolant, how.parameters_in_error_norm);
+  return backwards(pass, how.solver.value_or(pass.solver), field, grad_states, wanted);
+}
+
+}  // namespace fathom

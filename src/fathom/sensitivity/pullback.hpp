@@ -1,0 +1,65 @@
+/// Between a forward solve and its gradients: what was computed, and how an adjoint is pulled back through it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fathom/sensitivity/sensitivity.hpp"
+#include "fathom/tensor/engine.hpp"
+#include "fathom/tensor/flat_field.hpp"
+
+namespace fathom {
+
+/// A forward solve, as the sensitivities need it. No tensor in it carries a graph.
+struct ForwardPass {
+  FlatField field;
+  Solver solver;
+  std::vector<double> depths;    ///< of the saved states
+  std::size_t bound_depths = 0;  ///< how many of them are the caller's; fewer than all after an early stop
+  std::size_t given_depths = 0;  ///< how many the caller gave
+  Tensor start;                  ///< (size)
+  Tensor states;                 ///< (depths, size)
+  std::vector<StepRecord> records;
+  std::shared_ptr<SolveReport> report;
+};
+
+struct Wanted {
+  bool depths = false;
+  std::vector<bool> parameters = {};
+};
+
+struct Gradients {
+  Tensor start;
+  Tensor depths;                   ///< (given depths), undefined unless wanted
+  std::vector<Tensor> parameters;  ///< undefined where not wanted; zeros where the field does not use it
+};
+
+ForwardPass run_forward(const FlatField& field, const Tensor& start, const std::vector<double>& depths,
+                        const Solver& solver, const Keep& keep);
+
+Gradients pull_back(const Discrete& how, const ForwardPass& pass, const Tensor& grad_states,
+                    const Wanted& wanted);
+Gradients pull_back(const Adjoint& how, const ForwardPass& pass, const Tensor& grad_states,
+                    const Wanted& wanted);
+Gradients pull_back(const InterpolatedAdjoint& how, const ForwardPass& pass, const Tensor& grad_states,
+                    const Wanted& wanted);
+
+/// What the forward pass must keep for each of them.
+Keep kept_for(const Discrete& how);
+Keep kept_for(const Adjoint& how);
+Keep kept_for(const InterpolatedAdjoint& how);
+Keep kept_for(const Unrolled& how);
+
+/// The saved states with the graph of all accepted steps.
+Tensor unroll(const ForwardPass& pass, const Tensor& start, const Tensor& depths);
+
+/// a df/d(y, theta) for one evaluation at (s, y); zeros where the field does not depend on something.
+struct Product {
+  Tensor rate;
+  Tensor state;                    ///< a df/dy
+  std::vector<Tensor> parameters;  ///< a df/dtheta, undefined where not wanted
+};
+Product vector_jacobian(const FlatField& field, double depth, const Tensor& y, const Tensor& a,
+                        const std::vector<bool>& wanted);
+
+}  // namespace fathom

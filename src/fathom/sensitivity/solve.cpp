@@ -1,0 +1,152 @@
+#include "fathom/sensitivity/solve.hpp"
+
+#include <unordered_set>
+
+#include "fathom/sensitivity/pullback.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+namespace {
+
+/// Everything the autograd node needs besides tensors; rides through torch in a capsule.
+struct SolveRequest : torch::CustomClassHolder {
+  FlatField field;
+  Solver solver;
+  Sensitivity sensitivity;
+  std::vector<double> depths;
+  ForwardPass pass = {};  // filled by the forward pass
+};
+
+class SolveFunction : public torch::autograd::Function<SolveFunction> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& start, const Tensor& depths,
+                        at::TensorList parameters, const c10::IValue& capsule) {
+    auto request = capsule.toCapsule();
+    auto& solve = static_cast<SolveRequest&>(*request);
+    Keep keep = std::visit([](const auto& how) { return kept_for(how); }, solve.sensitivity);
+    keep.stages = keep.stages || solve.solver.dense;
+    solve.pass = run_forward(solve.field, start, solve.depths, solve.solver, keep);
+    context->saved_data["request"] = capsule;
+    // Saved for the check that nobody changed them in place before the gradient is taken.
+    std::vector<Tensor> inputs = {start, depths};
+    inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(inputs);
+    return solve.pass.states.clone();
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list grads) {
+    require(
+        !torch::GradMode::is_enabled(),
+        "the gradient of a solve by Discrete or an adjoint cannot be differentiated again; use `Unrolled{}`");
+    const auto inputs = context->get_saved_variables();
+    auto capsule = context->saved_data["request"].toCapsule();
+    const auto& solve = static_cast<const SolveRequest&>(*capsule);
+    Wanted wanted{.depths = context->needs_input_grad(1)};
+    for (std::size_t i = 2; i < inputs.size(); ++i) wanted.parameters.push_back(inputs[i].requires_grad());
+    Gradients gradients = std::visit(
+        [&](const auto& how) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(how)>, Unrolled>) {
+            return Gradients{};  // never here: its graph is torch's own
+          } else {
+            return pull_back(how, solve.pass, grads[0], wanted);
+          }
+        },
+        solve.sensitivity);
+    torch::autograd::variable_list result = {gradients.start, gradients.depths};
+    for (Tensor& gradient : gradients.parameters) result.push_back(std::move(gradient));
+    result.emplace_back();  // the capsule has none
+    return result;
+  }
+};
+
+/// Every node that the gradient of `tensor` would visit.
+std::unordered_set<torch::autograd::Node*> ancestors(const Tensor& tensor) {
+  std::unordered_set<torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> open = {tensor.grad_fn().get()};
+  while (!open.empty()) {
+    torch::autograd::Node* node = open.back();
+    open.pop_back();
+    for (const auto& edge : node->next_edges()) {
+      if (edge.function && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
+    }
+  }
+  return seen;
+}
+
+/// A parameter computed from another one would get its gradient twice: by itself and through the other.
+void check_independent(const std::vector<Tensor>& parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].requires_grad() || !parameters[i].grad_fn()) continue;
+    const auto above = ancestors(parameters[i]);
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      if (i == j || !parameters[j].requires_grad()) continue;
+      auto* node = torch::autograd::impl::gradient_edge(parameters[j]).function.get();
+      require(!above.contains(node), "parameter ", i, " of the field is computed from parameter ", j,
+              "; compute it inside `rate`, or list only one of them");
+    }
+  }
+}
+
+void check_start(const Tensor& z0) {
+  require(z0.defined(), "`z0` must be a tensor, got an undefined one");
+  const auto type = z0.scalar_type();
+  require(type == torch::kFloat32 || type == torch::kFloat64, "`z0` must be float32 or float64, got ", type,
+          "; convert it with `.to(torch::kFloat32)`");
+}
+
+std::vector<double> values_of(const Tensor& depths) {
+  require(depths.defined() && depths.dim() == 1 && depths.scalar_type() == torch::kFloat64,
+          "`depths` must be a 1-dimensional float64 tensor, got ",
+          depths.defined() ? text(depths.sizes(), " ", depths.scalar_type()) : "an undefined one");
+  const Tensor local = depths.detach().to(torch::kCPU).contiguous();
+  return {local.data_ptr<double>(), local.data_ptr<double>() + local.numel()};
+}
+
+}  // namespace
+
+Solution solve(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
+               const Solver& solver, const Sensitivity& sensitivity) {
+  return solve(field, z0, torch::tensor(depths, torch::kFloat64), solver, sensitivity);
+}
+
+Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths, const Solver& solver,
+               const Sensitivity& sensitivity) {
+  check_start(z0);
+  auto request = c10::make_intrusive<SolveRequest>();
+  request->field = flatten(field, z0);
+  request->solver = solver;
+  request->sensitivity = sensitivity;
+  request->depths = values_of(depths);
+  ode::check_depths(request->depths);
+
+  Tensor start = z0.reshape(-1);
+  if (field.running_loss)
+    start = pack({z0, torch::zeros({request->field.parts[1].size()}, z0.options().requires_grad(false))});
+  const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
+  const bool differentiated = torch::GradMode::is_enabled() &&
+                              (wants_gradient(z0) || wants_gradient(depths) ||
+                               std::any_of(field.parameters.begin(), field.parameters.end(), wants_gradient));
+  Tensor states;
+  if (differentiated && !std::holds_alternative<Unrolled>(sensitivity)) {
+    check_independent(field.parameters);
+    states = SolveFunction::apply(start, depths, at::TensorList(field.parameters),
+                                  c10::IValue::make_capsule(request));
+  } else {
+    request->pass = run_forward(request->field, start, request->depths, solver, {.stages = solver.dense});
+    states = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
+  }
+
+  const ForwardPass& pass = request->pass;
+  Solution solution{
+      .depths = pass.depths, .states = unpack(states, pass.field.parts, 0), .shared_report = pass.report};
+  if (field.running_loss) solution.running_loss = unpack(states, pass.field.parts, 1);
+  if (solver.dense) {
+    solution.interpolant =
+        Interpolant(solver.method, pass.field.parts, pass.records, pass.start, pass.depths.front());
+  }
+  return solution;
+}
+
+}  // namespace fathom

@@ -1,0 +1,29 @@
+/// The plain graph: accepted steps are found without one, then repeated with one.
+#include "fathom/sensitivity/replay.hpp"
+
+namespace fathom {
+
+Keep kept_for(const Unrolled&) { return {}; }
+
+Tensor unroll(const ForwardPass& pass, const Tensor& start, const Tensor& depths) {
+  const Tensor moving = depths.requires_grad() ? depths : Tensor{};
+  std::vector<Tensor> states(pass.depths.size());
+  Tensor state = start;
+  for (const StepRecord& record : pass.records) {
+    const ReplayedStep step = replay(pass, record, state, moving);
+    for (const SavedPoint& point : record.saved) states[point.place] = step.end;
+    for (std::size_t i = 0; i < step.saved.size(); ++i) states[step.places[i]] = step.saved[i];
+    state = step.end;
+  }
+  for (std::size_t place = 0; place < states.size(); ++place) {
+    if (states[place].defined()) continue;
+    states[place] = start;
+    if (!moving.defined() || place == 0) continue;
+    const Tensor rate = pass.field.rate(torch::scalar_tensor(pass.depths[0], torch::kFloat64), start);
+    const Tensor apart = anchored(0.0, moving[std::int64_t(place)]) - anchored(0.0, moving[0]);
+    states[place] = start + apart.to(start.scalar_type()) * rate;
+  }
+  return at::stack(states);
+}
+
+}  // namespace fathom

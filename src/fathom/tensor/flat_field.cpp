@@ -1,0 +1,99 @@
+#include "fathom/tensor/flat_field.hpp"
+
+#include <numeric>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+namespace {
+
+void check_rate(const Tensor& rate, const Tensor& z) {
+  require(rate.defined(), "the field must return a tensor like the state, got an undefined one");
+  require(rate.sizes() == z.sizes(), "the field must return the shape of the state ", z.sizes(), ", got ",
+          rate.sizes());
+  require(rate.scalar_type() == z.scalar_type(), "the field must return the type of the state ",
+          z.scalar_type(), ", got ", rate.scalar_type(), "; convert parameters and state to one type");
+}
+
+Tensor checked_loss(const Tensor& loss, const Tensor& z, std::int64_t samples) {
+  const auto wanted = z.dim() == 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{samples};
+  require(loss.defined() && loss.sizes() == wanted, "the running loss must return one value a sample, shape ",
+          c10::IntArrayRef(wanted), ", got ", loss.defined() ? loss.sizes() : c10::IntArrayRef{},
+          "; reduce the other axes, not the first");
+  return loss.to(z.scalar_type());
+}
+
+}  // namespace
+
+std::int64_t Part::size() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::int64_t FlatField::size() const {
+  std::int64_t total = 0;
+  for (const Part& part : parts) total += part.size();
+  return total;
+}
+
+FlatField flatten(const VectorField& field, const Tensor& z0) {
+  require(bool(field.rate), "the field needs a `rate` function, got none");
+  FlatField flat{.rate = {}, .parts = {}, .parameters = field.parameters, .break_points = field.break_points};
+  const std::vector<std::int64_t> shape = z0.sizes().vec();
+  flat.parts.push_back({.name = "z", .shape = shape});
+  if (!field.running_loss) {
+    flat.rate = [rate = field.rate, shape](const Tensor& s, const Tensor& y) {
+      const Tensor z = y.reshape(shape);
+      const Tensor value = rate(s, z);
+      check_rate(value, z);
+      return value.reshape(-1);
+    };
+    return flat;
+  }
+  const std::int64_t samples = flat.parts[0].samples();
+  flat.parts.push_back(
+      {.name = "running loss", .shape = z0.dim() == 0 ? std::vector<std::int64_t>{} : std::vector{samples}});
+  flat.rate = [field, parts = flat.parts, samples](const Tensor& s, const Tensor& y) {
+    const Tensor z = unpack(y, parts, 0);
+    const Tensor value = field.rate(s, z);
+    check_rate(value, z);
+    const Tensor loss = checked_loss(field.running_loss(s, z, value), z, samples);
+    return pack({value, loss});
+  };
+  return flat;
+}
+
+Tensor pack(const std::vector<Tensor>& values) {
+  std::vector<Tensor> flat;
+  flat.reserve(values.size());
+  for (const Tensor& value : values) flat.push_back(value.reshape(-1));
+  return flat.size() == 1 ? flat.front() : at::cat(flat);
+}
+
+Tensor unpack(const Tensor& flat, const std::vector<Part>& parts, std::size_t place) {
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < place; ++i) offset += parts[i].size();
+  std::vector<std::int64_t> shape = flat.sizes().vec();
+  shape.pop_back();
+  shape.insert(shape.end(), parts[place].shape.begin(), parts[place].shape.end());
+  return flat.narrow(-1, offset, parts[place].size()).reshape(shape);
+}
+
+std::string first_non_finite(const Tensor& flat, const std::vector<Part>& parts) {
+  for (std::size_t place = 0; place < parts.size(); ++place) {
+    const Tensor values = unpack(flat, parts, place).detach();
+    const Tensor bad = at::isfinite(values).logical_not().reshape(-1).nonzero();
+    if (bad.size(0) == 0) continue;
+    std::int64_t index = bad[0][0].item<std::int64_t>();
+    const double value = values.reshape(-1)[index].item<double>();
+    std::vector<std::int64_t> position(parts[place].shape.size());
+    for (std::size_t axis = position.size(); axis-- > 0;) {
+      position[axis] = index % parts[place].shape[axis];
+      index /= parts[place].shape[axis];
+    }
+    return text(parts[place].name, c10::IntArrayRef(position), " = ", value);
+  }
+  return {};
+}
+
+}  // namespace fathom

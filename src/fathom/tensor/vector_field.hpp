@@ -1,0 +1,31 @@
+/// What is integrated: z'(s) = f(s, z), with everything else that f depends on.
+///
+///   VectorField decay{.rate = [&](const Tensor& s, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <vector>
+
+namespace fathom {
+
+using torch::Tensor;
+
+struct VectorField {
+  /// f(s, z), of the shape and type of z. Depth is a float64 scalar tensor, so that df/ds exists and a break point is
+  /// seen from the right side whatever the type of the state; torch mixes it freely with float32 states.
+  std::function<Tensor(const Tensor& s, const Tensor& z)> rate;
+
+  /// Tensors besides z that f or l depend on and that want a gradient: weights, controls. Others are constants.
+  std::vector<Tensor> parameters = {};
+
+  /// Depths at which f jumps; the solver lands on them and evaluates f on the proper side.
+  std::vector<double> break_points = {};
+
+  /// l(s, z, f(s, z)) of shape (batch): one value for each entry of the first axis of z. Its integral over depth is
+  /// returned beside the states.
+  std::function<Tensor(const Tensor& s, const Tensor& z, const Tensor& rate)> running_loss = {};
+};
+
+}  // namespace fathom
