@@ -71,7 +71,7 @@ AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& m
 Step AdaptiveWalk::propose() const {
   const double stop = stops_[next_stop_];
   const bool reaches_stop = stretch_to_stop * size_ >= std::abs(stop - depth_);
-  const double end = reaches_stop ? stop : depth_ + std::copysign(size_, last_ - first_);
+  const double end = reaches_stop ? stop : depth_ + direction() * size_;
   const bool is_last = end == last_;
   return {.start = depth_,
           .end = end,

@@ -52,6 +52,7 @@ class AdaptiveWalk {
                const std::vector<double>& break_points);
 
   bool finished() const { return depth_ == last_; }
+  double direction() const { return last_ < first_ ? -1.0 : 1.0; }
   Step propose() const;
   Verdict judge(const Step& step, const TrialError& error);
 

@@ -98,8 +98,7 @@ template <Engine E> void prepare(E& engine, AdaptiveWalk& walk, const SolveRepor
     if (!engine.offender().empty()) fail(engine, FailureReason::non_finite, probe, report);
   }
   const double size = walk.probe_size(norms);
-  const bool forwards = probe.end >= probe.start;
-  probe.end = probe.start + (forwards ? size : -size);
+  probe.end = probe.start + walk.direction() * size;
   probe.ends_at_break = false;
   const double curvature = guarded(engine, probe, [&] { return engine.curvature(probe); });
   walk.choose_first_step(norms, size, curvature);

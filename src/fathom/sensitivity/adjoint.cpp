@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fathom/sensitivity/pullback.hpp"
-#include "fathom/tensor/interpolant.hpp"
+#include "fathom/sensitivity/backward_field.hpp"
 
 namespace fathom {
 
@@ -21,67 +20,6 @@ Solver for_stretch(const Solver& solver, double stretch, double span) {
   part.dense = false;
   return part;
 }
-
-/// The augmented field of a way back. Its state is [y, a, a_theta ...], without y where y comes from the interpolant.
-class BackwardField {
- public:
-  BackwardField(const ForwardPass& pass, const Wanted& wanted, const Interpolant* interpolant,
-                bool parameters_in_norm)
-      : pass_(pass), wanted_(wanted), interpolant_(interpolant) {
-    const std::int64_t size = pass.field.size();
-    flat_.break_points = pass.field.break_points;
-    if (!interpolant_) flat_.parts.push_back({.name = "state on the way back", .shape = {size}});
-    flat_.parts.push_back({.name = "adjoint", .shape = {size}});
-    for (std::size_t i = 0; i < wanted.parameters.size(); ++i) {
-      if (!wanted.parameters[i]) continue;
-      const std::string name = "gradient of parameter " + std::to_string(i);
-      flat_.parts.push_back({name, pass.field.parameters[i].sizes().vec(), parameters_in_norm});
-    }
-    flat_.rate = [this](const Tensor& s, const Tensor& y) { return rate(s.item<double>(), y); };
-  }
-  BackwardField(const BackwardField&) = delete;  // flat_.rate refers to this
-
-  const FlatField& flat() const { return flat_; }
-
-  Tensor join(const Tensor& y, const Tensor& a, const std::vector<Tensor>& parameters) const {
-    std::vector<Tensor> values;
-    if (!interpolant_) values.push_back(y);
-    values.push_back(a);
-    // Parameters may be of another type than the state; their block is carried in the state's.
-    for (const Tensor& gradient : parameters) {
-      if (gradient.defined()) values.push_back(gradient.to(a.scalar_type()));
-    }
-    return pack(values);
-  }
-
-  Tensor adjoint_of(const Tensor& flat) const { return unpack(flat, flat_.parts, interpolant_ ? 0 : 1); }
-
-  std::vector<Tensor> parameters_of(const Tensor& flat) const {
-    std::vector<Tensor> gradients(wanted_.parameters.size());
-    std::size_t place = interpolant_ ? 1 : 2;
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (wanted_.parameters[i]) gradients[i] = unpack(flat, flat_.parts, place++);
-    }
-    return gradients;
-  }
-
- private:
-  Tensor rate(double depth, const Tensor& flat) const {
-    const Tensor y = interpolant_ ? interpolant_->flat(clamped(depth)) : unpack(flat, flat_.parts, 0);
-    const Product product = vector_jacobian(pass_.field, depth, y, -adjoint_of(flat), wanted_.parameters);
-    return join(product.rate, product.state, product.parameters);
-  }
-
-  double clamped(double depth) const {
-    const double first = interpolant_->first(), last = interpolant_->last();
-    return std::clamp(depth, std::min(first, last), std::max(first, last));
-  }
-
-  const ForwardPass& pass_;
-  const Wanted& wanted_;
-  const Interpolant* interpolant_;
-  FlatField flat_;
-};
 
 /// a . f at a saved depth, seen from the side of `towards`.
 double along_field(const ForwardPass& pass, std::size_t place, double towards, const Tensor& a) {
@@ -135,7 +73,7 @@ Keep kept_for(const InterpolatedAdjoint&) { return {.stages = true}; }
 
 Gradients pull_back(const Adjoint& how, const ForwardPass& pass, const Tensor& grad_states,
                     const Wanted& wanted) {
-  const BackwardField field(pass, wanted, nullptr, how.parameters_in_error_norm);
+  const BackwardField field(pass, wanted.parameters, nullptr, how.parameters_in_error_norm);
   return backwards(pass, how.solver.value_or(pass.solver), field, grad_states, wanted);
 }
 
@@ -143,7 +81,7 @@ Gradients pull_back(const InterpolatedAdjoint& how, const ForwardPass& pass, con
                     const Wanted& wanted) {
   const Interpolant interpolant(pass.solver.method, pass.field.parts, pass.records, pass.start,
                                 pass.depths.front());
-  const BackwardField field(pass, wanted, &interpolant, how.parameters_in_error_norm);
+  const BackwardField field(pass, wanted.parameters, &interpolant, how.parameters_in_error_norm);
   return backwards(pass, how.solver.value_or(pass.solver), field, grad_states, wanted);
 }
 

@@ -142,6 +142,7 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
   Solution solution{
       .depths = pass.depths, .states = unpack(states, pass.field.parts, 0), .shared_report = pass.report};
   if (field.running_loss) solution.running_loss = unpack(states, pass.field.parts, 1);
+  for (std::size_t n = 1; n < pass.records.size(); ++n) solution.grid.push_back(pass.records[n].step.start);
   if (solver.dense) {
     solution.interpolant =
         Interpolant(solver.method, pass.field.parts, pass.records, pass.start, pass.depths.front());

@@ -20,6 +20,7 @@ struct Solution {
   Tensor states;               ///< (depths, shape of z0...)
   Tensor running_loss;         ///< (depths, batch), undefined without a running loss
   Interpolant interpolant;     ///< with `Solver{.dense = true}`
+  std::vector<double> grid;    ///< where one accepted step ended and the next began
 
   /// Work done so far; the backward counts grow when gradients are computed.
   const SolveReport& report() const { return *shared_report; }
