@@ -37,11 +37,16 @@ void check(const AdaptiveSteps& options, const ButcherTableau& method) {
   require(!options.first_step || *options.first_step > 0, "`first_step` must be positive, got ",
           options.first_step.value_or(0), " (the direction follows from the depths)");
   require(options.step_limit > 0, "`step_limit` must be positive, got ", options.step_limit);
+  const StepControl& control = options.control;
+  require(control.integral > 0 && std::isfinite(control.integral + control.proportional + control.derivative),
+          "`control` needs a positive `integral` and finite numbers, got integral ", control.integral,
+          ", proportional ", control.proportional, ", derivative ", control.derivative);
 }
 
 }  // namespace
 
 double combined_error(double fine, double coarse) {
+  if (!std::isfinite(coarse)) return coarse;  // an estimate that overflowed must not pass as a small error
   if (coarse == 0 || fine == 0) return fine;
   return fine * (fine / std::hypot(fine, 0.1 * coarse));
 }
@@ -65,12 +70,15 @@ AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& m
   last_is_break_ = !stops_.empty() && stops_.back() == last;
   if (first_is_break_) stops_.erase(stops_.begin());
   if (!last_is_break_ || stops_.empty()) stops_.push_back(last);
-  if (options_.first_step) size_ = limited(*options_.first_step);
+  size_ = limited(
+      options_.first_step.value_or(std::abs(last - first)));  // all the way until a first step is chosen
 }
 
 Step AdaptiveWalk::propose() const {
   const double stop = stops_[next_stop_];
-  const bool reaches_stop = stretch_to_stop * size_ >= std::abs(stop - depth_);
+  const double stretched =
+      std::min(stretch_to_stop * size_, options_.largest_step.value_or(stretch_to_stop * size_));
+  const bool reaches_stop = std::max(size_, stretched) >= std::abs(stop - depth_);
   const double end = reaches_stop ? stop : depth_ + direction() * size_;
   const bool is_last = end == last_;
   return {.start = depth_,
@@ -87,7 +95,7 @@ Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
   const double smallest = std::max(options_.smallest_step, resolution());
   const bool accepted = error.finite && error.ratio <= 1;
   if (accepted) {
-    const bool was_cut = size < size_;
+    const bool was_cut = step.end == stops_[next_stop_] && size < size_;
     const double factor = growth(error.ratio);
     const double grown = size * (rejected_before_ ? std::min(1.0, factor) : factor);
     // A step cut short by a stop says little of the size that the solution allows: keep what was believed before it.
@@ -96,7 +104,8 @@ Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
     depth_ = step.end;
     if (depth_ == stops_[next_stop_]) ++next_stop_;
   } else {
-    if (size <= smallest) {
+    // The size asked for counts as well: added to a depth and subtracted again, the smallest one may come out larger.
+    if (std::min(size, size_) <= smallest) {
       return {.failure = error.finite ? FailureReason::step_too_small : FailureReason::non_finite};
     }
     const double factor = error.finite ? std::min(growth(error.ratio), 1.0) : non_finite_factor;
@@ -141,7 +150,7 @@ double AdaptiveWalk::probe_size(const StartNorms& norms) const {
       !(norms.state >= 1e-5 && norms.rate >= 1e-5);  // also when a norm overflowed to infinity / NaN
   const double size =
       tiny || !std::isfinite(norms.state / norms.rate) ? 1e-6 : 0.01 * norms.state / norms.rate;
-  return std::clamp(size, resolution(), std::abs(last_ - first_));
+  return std::min(std::max(size, resolution()), std::abs(last_ - first_));
 }
 
 void AdaptiveWalk::choose_first_step(const StartNorms& norms, double probe, double curvature) {

@@ -9,6 +9,8 @@ namespace fathom::ode {
 
 namespace {
 
+constexpr double most_steps = 1e9;
+
 struct GridPoint {
   double depth = 0;
   Moves moves = {};
@@ -27,6 +29,10 @@ void check(const FixedSteps& steps) {
   require(steps.size >= 0 && std::isfinite(steps.size),
           "FixedSteps: `size` must be positive and finite, got ", steps.size,
           " (the direction follows from the depths)");
+  for (double depth : steps.grid)
+    require(std::isfinite(depth), "FixedSteps: `grid` must hold finite depths, got ", depth);
+  require(double(steps.count) < most_steps, "FixedSteps: `count` must be below ", most_steps, ", got ",
+          steps.count);
 }
 
 /// Interior points of the layout, without the bounds and the break points.
@@ -39,9 +45,8 @@ std::vector<GridPoint> layout(const FixedSteps& steps, double first, double last
   }
   if (steps.size > 0) {
     const double step = std::copysign(steps.size, span);
-    const double most = 1e9;
-    require(std::abs(span) / steps.size < most, "FixedSteps: `size` ", steps.size, " makes more than ", most,
-            " steps of the span ", span, "; choose a larger one");
+    require(std::abs(span) / steps.size < most_steps, "FixedSteps: `size` ", steps.size, " makes more than ",
+            most_steps, " steps of the span ", span, "; choose a larger one");
     const std::int64_t whole = std::int64_t(std::ceil(std::abs(span) / steps.size)) - 1;
     for (std::int64_t n = 1; n <= whole; ++n)
       points.push_back({.depth = first + double(n) * step, .moves = {1, 0}});
@@ -66,6 +71,8 @@ void check_depths(const std::vector<double>& depths) {
 }
 
 std::vector<double> breaks_between(std::vector<double> break_points, double first, double last) {
+  for (double depth : break_points)
+    require(!std::isnan(depth), "`break_points` must be numbers, got ", depth);
   const auto [low, high] = std::minmax(first, last);
   std::erase_if(break_points,
                 [low = low, high = high](double depth) { return !(low <= depth && depth <= high); });

@@ -97,9 +97,11 @@ template <Engine E> void prepare(E& engine, AdaptiveWalk& walk, const SolveRepor
   if (!std::isfinite(norms.state) || !std::isfinite(norms.rate)) {
     if (!engine.offender().empty()) fail(engine, FailureReason::non_finite, probe, report);
   }
-  const double size = walk.probe_size(norms);
-  probe.end = probe.start + walk.direction() * size;
-  probe.ends_at_break = false;
+  // Never beyond the first stop: the probe must see the piece of the field that the first step will see.
+  const double size = std::min(walk.probe_size(norms), std::abs(probe.size()));
+  const bool reaches_stop = size == std::abs(probe.size());
+  if (!reaches_stop) probe.end = probe.start + std::copysign(size, probe.size());
+  probe.ends_at_break = probe.ends_at_break && reaches_stop;
   const double curvature = guarded(engine, probe, [&] { return engine.curvature(probe); });
   walk.choose_first_step(norms, size, curvature);
 }
@@ -148,7 +150,8 @@ void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& de
       if (step.ends_at_break) engine.forget_rate();
     }
     if (!plan.observer) continue;
-    const StepEvent event{step, verdict.accepted, error.ratio, engine.evaluations()};
+    constexpr bool fixed = std::same_as<Walk, FixedWalk>;
+    const StepEvent event{step, verdict.accepted, fixed ? 0 : error.ratio, engine.evaluations()};
     if (plan.observer(event) == Next::stop && !walk.finished()) {
       report.stopped = true;
       return;

@@ -29,7 +29,7 @@ class PlainEngine {
   void accept();
   void save_state(std::size_t place);
   void save_inside(std::size_t place, double fraction);
-  void forget_rate() { has_rate_ = false; }
+  void forget_rate() { has_rate_ = rate_is_next_ = false; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
 

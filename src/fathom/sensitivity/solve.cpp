@@ -124,15 +124,18 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
   Tensor start = z0.reshape(-1);
   if (field.running_loss)
     start = pack({z0, torch::zeros({request->field.parts[1].size()}, z0.options().requires_grad(false))});
+  require(field.sources.empty() || field.sources.size() == field.parameters.size(),
+          "`sources` must be empty or one for each of the ", field.parameters.size(), " parameters, got ",
+          field.sources.size());
+  const std::vector<Tensor>& sources = field.sources.empty() ? field.parameters : field.sources;
   const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
-  const bool differentiated = torch::GradMode::is_enabled() &&
-                              (wants_gradient(z0) || wants_gradient(depths) ||
-                               std::any_of(field.parameters.begin(), field.parameters.end(), wants_gradient));
+  const bool differentiated =
+      torch::GradMode::is_enabled() && (wants_gradient(z0) || wants_gradient(depths) ||
+                                        std::any_of(sources.begin(), sources.end(), wants_gradient));
   Tensor states;
   if (differentiated && !std::holds_alternative<Unrolled>(sensitivity)) {
     check_independent(field.parameters);
-    states = SolveFunction::apply(start, depths, at::TensorList(field.parameters),
-                                  c10::IValue::make_capsule(request));
+    states = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
   } else {
     request->pass = run_forward(request->field, start, request->depths, solver, {.stages = solver.dense});
     states = differentiated ? unroll(request->pass, start, depths) : request->pass.states;

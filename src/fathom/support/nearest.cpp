@@ -21,7 +21,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearest(std::string_view given, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
-  std::size_t smallest = std::max<std::size_t>(2, given.size() / 2) + 1;
+  std::size_t smallest = std::max<std::size_t>(1, given.size() / 2) + 1;
   for (const std::string& candidate : candidates) {
     const bool extends = !given.empty() && candidate.starts_with(given);
     const std::size_t distance = extends ? 1 : edit_distance(given, candidate);

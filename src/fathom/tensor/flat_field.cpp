@@ -16,8 +16,14 @@ void check_rate(const Tensor& rate, const Tensor& z) {
           z.scalar_type(), ", got ", rate.scalar_type(), "; convert parameters and state to one type");
 }
 
-Tensor checked_loss(const Tensor& loss, const Tensor& z, std::int64_t samples) {
-  const auto wanted = z.dim() == 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{samples};
+std::vector<std::int64_t> loss_shape(const VectorField& field, const Tensor& z0) {
+  std::vector<std::int64_t> shape;
+  if (z0.dim() > 0) shape.push_back(z0.size(0));
+  if (field.running_terms != 1) shape.push_back(field.running_terms);
+  return shape;
+}
+
+Tensor checked_loss(const Tensor& loss, const Tensor& z, const std::vector<std::int64_t>& wanted) {
   require(loss.defined() && loss.sizes() == wanted, "the running loss must return one value a sample, shape ",
           c10::IntArrayRef(wanted), ", got ", loss.defined() ? loss.sizes() : c10::IntArrayRef{},
           "; reduce the other axes, not the first");
@@ -50,14 +56,12 @@ FlatField flatten(const VectorField& field, const Tensor& z0) {
     };
     return flat;
   }
-  const std::int64_t samples = flat.parts[0].samples();
-  flat.parts.push_back(
-      {.name = "running loss", .shape = z0.dim() == 0 ? std::vector<std::int64_t>{} : std::vector{samples}});
-  flat.rate = [field, parts = flat.parts, samples](const Tensor& s, const Tensor& y) {
+  flat.parts.push_back({.name = "running loss", .shape = loss_shape(field, z0)});
+  flat.rate = [field, parts = flat.parts](const Tensor& s, const Tensor& y) {
     const Tensor z = unpack(y, parts, 0);
     const Tensor value = field.rate(s, z);
     check_rate(value, z);
-    const Tensor loss = checked_loss(field.running_loss(s, z, value), z, samples);
+    const Tensor loss = checked_loss(field.running_loss(s, z, value), z, parts[1].shape);
     return pack({value, loss});
   };
   return flat;

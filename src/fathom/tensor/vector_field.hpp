@@ -20,12 +20,17 @@ struct VectorField {
   /// Tensors besides z that f or l depend on and that want a gradient: weights, controls. Others are constants.
   std::vector<Tensor> parameters = {};
 
+  /// Where the gradients of `parameters` go; empty: to the parameters themselves. A parameter that is itself computed from
+  /// others is given as a detached copy above and as it is here.
+  std::vector<Tensor> sources = {};
+
   /// Depths at which f jumps; the solver lands on them and evaluates f on the proper side.
   std::vector<double> break_points = {};
 
-  /// l(s, z, f(s, z)) of shape (batch): one value for each entry of the first axis of z. Its integral over depth is
-  /// returned beside the states.
+  /// l(s, z, f(s, z)): one value for each entry of the first axis of z, shape (batch), or (batch, running_terms) for several
+  /// losses at once. Its integral over depth is returned beside the states.
   std::function<Tensor(const Tensor& s, const Tensor& z, const Tensor& rate)> running_loss = {};
+  std::int64_t running_terms = 1;
 };
 
 }  // namespace fathom

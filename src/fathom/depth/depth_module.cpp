@@ -1,0 +1,89 @@
+#include "fathom/depth/depth_module.hpp"
+
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+Tensor depth_like(const Tensor& s, const Tensor& like) {
+  if (s.dim() == 0) return s;
+  require(s.dim() == 1 && like.dim() >= 1 && s.size(0) == like.size(0),
+          "depth must be a scalar or one value a sample (", like.dim() > 0 ? like.size(0) : 1,
+          "), got shape ", s.sizes());
+  std::vector<std::int64_t> shape(std::size_t(like.dim()), 1);
+  shape[0] = s.size(0);
+  return s.view(shape);
+}
+
+void DepthSequentialImpl::add(Entry entry) {
+  const auto module =
+      entry.varying ? std::static_pointer_cast<torch::nn::Module>(entry.varying) : entry.plain.ptr();
+  require(module != nullptr, "a layer of a DepthSequential must not be empty");
+  register_module(std::to_string(entries_.size()), module);
+  entries_.push_back(std::move(entry));
+}
+
+namespace {
+
+/// torch's own message speaks of matrices that cannot be multiplied; this one names the layer.
+void check_features(const torch::nn::Module& layer, const Tensor& h, std::size_t place) {
+  if (const auto* linear = layer.as<torch::nn::Linear>()) {
+    const std::int64_t wanted = linear->options.in_features();
+    require(h.dim() >= 1 && h.size(-1) == wanted, "layer ", place, " (Linear) needs ", wanted,
+            " features, got shape ", h.sizes());
+  } else if (const auto* conv = layer.as<torch::nn::Conv2d>()) {
+    const std::int64_t wanted = conv->options.in_channels();
+    require(h.dim() == 4 && h.size(1) == wanted, "layer ", place, " (Conv2d) needs ", wanted,
+            " channels, got shape ", h.sizes());
+  }
+}
+
+}  // namespace
+
+Tensor DepthSequentialImpl::forward(const Tensor& s, const Tensor& h) {
+  Tensor value = h;
+  for (std::size_t place = 0; place < entries_.size(); ++place) {
+    Entry& entry = entries_[place];
+    if (entry.varying) {
+      value = entry.varying->forward(s, value);
+    } else {
+      check_features(*entry.plain.ptr(), value, place);
+      value = entry.plain.forward(value);
+    }
+  }
+  return value;
+}
+
+std::vector<double> DepthSequentialImpl::break_points() const {
+  std::vector<double> all;
+  for (const Entry& entry : entries_) {
+    if (!entry.varying) continue;
+    const auto some = entry.varying->break_points();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+std::shared_ptr<torch::nn::Module> DepthSequentialImpl::clone(
+    const torch::optional<torch::Device>& device) const {
+  auto copy = std::make_shared<DepthSequentialImpl>();
+  for (const Entry& entry : entries_) {
+    if (entry.varying) {
+      copy->add({std::dynamic_pointer_cast<DepthModule>(entry.varying->clone(device)), {}});
+    } else {
+      copy->add({nullptr, entry.plain.clone(device)});
+    }
+  }
+  copy->train(is_training());
+  return copy;
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> DepthSequentialImpl::layers() const {
+  std::vector<std::shared_ptr<torch::nn::Module>> all;
+  for (const Entry& entry : entries_) {
+    all.push_back(entry.varying ? std::static_pointer_cast<torch::nn::Module>(entry.varying)
+                                : entry.plain.ptr());
+  }
+  return all;
+}
+
+}  // namespace fathom

@@ -1,0 +1,46 @@
+/// Where z(0) comes from: more features for the flow to move in, on axis 1 of vectors, images and node features alike.
+///   ZeroAugmentation(n)          z(0) = [x, 0]                                                       (M5)
+///   torch::nn::Linear, Conv2d    z(0) = h_x(x), the input layer: any torch module                   (M6)
+///   PartialAugmentation(xi)      z(0) = [x, xi(x)]                                                   (M6b)
+/// Second order: positions followed by velocities, which start at rest with ZeroAugmentation(n), or learned with
+/// PartialAugmentation(velocity layer).                                                              (M7)
+#pragma once
+
+#include <cstdint>
+
+#include "fathom/depth/depth_module.hpp"
+
+namespace fathom {
+
+enum class Side { front, end };
+
+class ZeroAugmentationImpl : public torch::nn::Module {
+ public:
+  explicit ZeroAugmentationImpl(std::int64_t features, Side side = Side::end);
+  Tensor forward(const Tensor& x);
+  std::shared_ptr<torch::nn::Module> clone(
+      const torch::optional<torch::Device>& device = torch::nullopt) const override;
+
+ private:
+  std::int64_t features_;
+  Side side_;
+};
+TORCH_MODULE(ZeroAugmentation);
+
+class PartialAugmentationImpl : public torch::nn::Module {
+ public:
+  explicit PartialAugmentationImpl(torch::nn::AnyModule layer, Side side = Side::end);
+  template <class Module>
+  explicit PartialAugmentationImpl(torch::nn::ModuleHolder<Module> layer, Side side = Side::end)
+      : PartialAugmentationImpl(torch::nn::AnyModule(std::move(layer)), side) {}
+  Tensor forward(const Tensor& x);
+  std::shared_ptr<torch::nn::Module> clone(
+      const torch::optional<torch::Device>& device = torch::nullopt) const override;
+
+ private:
+  torch::nn::AnyModule layer_;
+  Side side_;
+};
+TORCH_MODULE(PartialAugmentation);
+
+}  // namespace fathom

@@ -1,0 +1,162 @@
+#include "fathom/model/flow.hpp"
+
+#include "fathom/model/products.hpp"
+#include "fathom/model/trace.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+namespace {
+
+Tensor probe_like(const Tensor& x, Trace trace) {
+  if (trace == Trace::hutchinson_gaussian) return torch::randn(x.sizes(), x.options().requires_grad(false));
+  return torch::randint(0, 2, x.sizes(), x.options().requires_grad(false)) * 2 - 1;
+}
+
+}  // namespace
+
+FlowImpl::FlowImpl(Field field, Density base, FlowOptions options)
+    : field_(std::move(field)),
+      base_(std::move(base)),
+      options_(std::move(options)),
+      report_(std::make_shared<SolveReport>()) {
+  require(field_ != nullptr, "a flow needs a field, got none");
+  require(bool(base_.log_prob) && bool(base_.sample),
+          "a flow needs a base density with `log_prob` and `sample`");
+  require(!options_.controlled_by_sample || field_->is_controlled(),
+          "a flow controlled by its sample needs a controlled field, got one without control");
+  register_module("field", field_);
+}
+
+void FlowImpl::check(const Tensor& x, const Tensor& condition) const {
+  require(x.dim() == 2, "a flow needs samples of shape (batch, features), got ", x.sizes());
+  if (options_.controlled_by_sample) {
+    require(!condition.defined(), "a flow controlled by its sample takes no condition");
+    return;
+  }
+  require(!field_->is_controlled() || condition.defined(),
+          "this flow is conditional and needs a condition with one row a sample, got none");
+  require(!condition.defined() || (condition.dim() >= 1 && condition.size(0) == x.size(0)),
+          "the condition must have one row for each of the ", x.size(0), " samples, got shape ",
+          condition.defined() ? condition.sizes() : c10::IntArrayRef{});
+}
+
+VectorField FlowImpl::vector_field(const Tensor& control) const {
+  VectorField vector_field{
+      .rate = {}, .parameters = field_->parameters(), .break_points = field_->break_points()};
+  for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
+  vector_field.sources = vector_field.parameters;
+  Tensor seen = control;
+  if (control.defined() && control.requires_grad()) {
+    if (!std::holds_alternative<Unrolled>(options_.sensitivity)) seen = control.detach().requires_grad_();
+    vector_field.parameters.push_back(seen);
+    vector_field.sources.push_back(control);
+  }
+  vector_field.rate = [field = field_, seen](const Tensor& s, const Tensor& z) {
+    return field->rate(s, seen, z);
+  };
+  vector_field.running_loss = [field = field_, seen](const Tensor& s, const Tensor& z, const Tensor&) {
+    return is_plain_mlp(field) ? mlp_divergence(field, s, seen, z) : exact_divergence(field, s, seen, z);
+  };
+  return vector_field;
+}
+
+Solution FlowImpl::solve_with_trace(const Tensor& x, const Tensor& control) {
+  VectorField carrying = vector_field(control);
+  if (options_.trace != Trace::exact) {
+    const Tensor probe = probe_like(x, options_.trace);
+    const Tensor seen = control.defined() && control.requires_grad() ? carrying.parameters.back() : control;
+    carrying.running_loss = [field = field_, seen, probe](const Tensor& s, const Tensor& z, const Tensor&) {
+      return estimated_divergence(field, s, seen, z, probe);
+    };
+  }
+  Solution solution = solve(carrying, x, {0.0, options_.last}, options_.solver, options_.sensitivity);
+  report_ = solution.shared_report;
+  return solution;
+}
+
+Tensor FlowImpl::log_prob(const Tensor& x, const Tensor& condition) {
+  check(x, condition);
+  if (options_.controlled_by_sample) {
+    const Mapped mapped = solve_with_jacobian(x);
+    return base_.log_prob(mapped.end, {}) + std::get<1>(torch::slogdet(mapped.jacobian));
+  }
+  const Solution solution = solve_with_trace(x, condition);
+  return base_.log_prob(solution.states[-1], condition) + solution.running_loss[-1];
+}
+
+Tensor FlowImpl::trace_only_log_prob(const Tensor& x) {
+  require(options_.controlled_by_sample,
+          "only a flow controlled by its sample has a trace-only value to compare");
+  const Solution solution = solve_with_trace(x, x);
+  return base_.log_prob(solution.states[-1], {}) + solution.running_loss[-1];
+}
+
+Tensor FlowImpl::carried(const Tensor& from, double first, double last, const Tensor& control) {
+  VectorField plain = vector_field(control);
+  plain.running_loss = {};
+  const Solution solution = solve(plain, from, {first, last}, options_.solver, options_.sensitivity);
+  report_ = solution.shared_report;
+  return solution.states[-1];
+}
+
+Tensor FlowImpl::push_forward(const Tensor& x, const Tensor& condition) {
+  check(x, condition);
+  return carried(x, 0, options_.last, options_.controlled_by_sample ? x : condition);
+}
+
+Tensor FlowImpl::pull_back(const Tensor& z, const Tensor& condition) {
+  check(z, condition);
+  return options_.controlled_by_sample ? inverse_by_newton(z) : carried(z, options_.last, 0, condition);
+}
+
+Tensor FlowImpl::sample(std::int64_t count, const Tensor& condition) {
+  require(count >= 0, "the number of samples must not be negative, got ", count);
+  const Tensor z = base_.sample(count, condition);
+  require(z.dim() == 2 && z.size(0) == count, "the base density must give samples of shape (", count,
+          ", features), got ", z.sizes());
+  return pull_back(z, condition);
+}
+
+/// z and J = dz/dx together: J' = f_z J + f_u.
+FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
+  const std::int64_t batch = x.size(0), d = x.size(1);
+  VectorField both = vector_field(x);
+  const Tensor u = x.requires_grad() ? both.parameters.back() : x;
+  both.running_loss = {};
+  both.rate = [field = field_, u, batch, d](const Tensor& s, const Tensor& state) {
+    const Tensor z = state.narrow(1, 0, d), J = state.narrow(1, d, d * d).view({batch, d, d});
+    const auto rate = [&](const Tensor& at, const Tensor& control) { return field->rate(s, control, at); };
+    const Jacobians f = jacobians(rate, z, u);
+    return torch::cat({f.rate, (torch::matmul(f.state, J) + f.control).reshape({batch, d * d})}, 1);
+  };
+  const Tensor identity =
+      torch::eye(d, x.options().requires_grad(false)).view({1, d * d}).expand({batch, d * d});
+  const Solution solution =
+      solve(both, torch::cat({x, identity}, 1), {0.0, options_.last}, options_.solver, options_.sensitivity);
+  report_ = solution.shared_report;
+  const Tensor end = solution.states[-1];
+  return {end.narrow(1, 0, d), end.narrow(1, d, d * d).view({batch, d, d})};
+}
+
+/// x with z(S; x) = z. The way back with u = z(S) is a good start where the field hardly depends on u.
+Tensor FlowImpl::inverse_by_newton(const Tensor& z) {
+  const torch::NoGradGuard no_graph;
+  Tensor x = carried(z, options_.last, 0, z);
+  constexpr int most = 50;
+  double before = std::numeric_limits<double>::infinity();
+  for (int iteration = 0; iteration < most; ++iteration) {
+    const Mapped mapped = solve_with_jacobian(x);
+    const Tensor miss = mapped.end - z;
+    const double worst = miss.abs().max().item<double>();
+    if (worst < 1e-9 || (worst >= before && worst < 1e-3))
+      return x;  // converged to the accuracy of the solver
+    before = worst;
+    x = x - torch::linalg_solve(mapped.jacobian, miss.unsqueeze(2)).squeeze(2);
+  }
+  require(before < 1e-3, "the flow controlled by its sample could not be inverted: still off by ", before,
+          " after ", most, " Newton steps");
+  return x;
+}
+
+}  // namespace fathom

@@ -1,0 +1,80 @@
+/// A Neural ODE as a torch module: z(0) = input, z' = f(s, x, z), output z(S). Fits into torch::nn::Sequential.
+///
+///   torch::nn::Sequential model(ZeroAugmentation(2), NeuralOde(controlled(net)), torch::nn::Linear(4, 1));
+///   model->forward(x);
+///
+/// The control x of a controlled field is the module's own input unless another one is given; to control by the raw input
+/// of the whole model, let the module apply the input layer itself:
+///   NeuralOde(controlled(net), NeuralOdeOptions{.input_layer = torch::nn::AnyModule(h_x)})
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fathom/field/field.hpp"
+#include "fathom/sensitivity/solve.hpp"
+
+namespace fathom {
+
+/// l(s, x, z, f(s, x, z)), one value a sample: integrated over depth along with z.
+using RunningLoss =
+    std::function<Tensor(const Tensor& s, const Tensor& x, const Tensor& z, const Tensor& rate)>;
+
+struct NeuralOdeOptions {
+  double first = 0;
+  double last = 1;  ///< S
+  Solver solver = {};
+  Sensitivity sensitivity = Discrete{};
+  torch::nn::AnyModule input_layer = {};  ///< h_x; then the control is its input, the raw x
+  std::vector<RunningLoss> running_losses =
+      {};  ///< integrals are in Solution::running_loss, (depths, batch[, losses])
+};
+
+class NeuralOdeImpl : public torch::nn::Module {
+ public:
+  explicit NeuralOdeImpl(Field field, NeuralOdeOptions options = {});
+
+  /// z(S)
+  Tensor forward(const Tensor& x);
+  /// z(S) with a control of its own: a condition, a label, any tensor with the batch of x.
+  Tensor forward_with(const Tensor& x, const Tensor& control);
+  /// (depths, batch, ...)
+  Tensor trajectory(const Tensor& x, const std::vector<double>& depths);
+  /// z as a function of depth, without graph.
+  Interpolant dense(const Tensor& x);
+
+  /// The solve itself: states, running losses, report. `depths` empty: from `first` to `last`. An undefined control is x.
+  Solution solve(const Tensor& x, const std::vector<double>& depths = {}, const Tensor& control = {});
+  /// The same with samples that run to depths of their own: s = scale tau for tau in [0, 1], scale (batch) >= 0.
+  Solution solve_scaled(const Tensor& x, const Tensor& scale, const std::vector<double>& fractions = {0, 1},
+                        const Tensor& control = {});
+
+  /// f(s, x, z) itself.
+  Tensor rate(double s, const Tensor& x, const Tensor& z);
+
+  /// Of the last solve; counts grow when its gradients are computed.
+  const SolveReport& report() const;
+
+  const Field& field() const { return field_; }
+  NeuralOdeOptions& options() { return options_; }
+  std::shared_ptr<torch::nn::Module> clone(
+      const torch::optional<torch::Device>& device = torch::nullopt) const override;
+
+ private:
+  Solution run(const Tensor& x, const std::vector<double>& depths, const Tensor& control,
+               const Tensor& scale);
+
+  Field field_;
+  NeuralOdeOptions options_;
+  std::shared_ptr<SolveReport> report_;
+};
+
+class NeuralOde : public torch::nn::ModuleHolder<NeuralOdeImpl> {
+ public:
+  using torch::nn::ModuleHolder<NeuralOdeImpl>::ModuleHolder;
+  explicit NeuralOde(Field field, NeuralOdeOptions options = {})
+      : ModuleHolder(std::make_shared<NeuralOdeImpl>(std::move(field), std::move(options))) {}
+};
+
+}  // namespace fathom

@@ -1,0 +1,48 @@
+#include "fathom/model/products.hpp"
+
+namespace fathom {
+
+Tensor vector_jacobian_product(const std::function<Tensor(const Tensor&)>& rate, const Tensor& z,
+                               const Tensor& v) {
+  const bool outer_graph = torch::GradMode::is_enabled();
+  const torch::AutoGradMode with_graph(true);
+  // Forwards a solve runs without graph and z is a plain tensor; then the product needs one of its own, for itself only.
+  const Tensor at = z.requires_grad() ? z : z.detach().requires_grad_();
+  const Tensor value = rate(at);
+  if (!value.requires_grad()) return torch::zeros_like(z);
+  const Tensor product = torch::autograd::grad({value}, {at}, {v}, /*retain_graph=*/outer_graph,
+                                               /*create_graph=*/outer_graph, /*allow_unused=*/true)[0];
+  if (!product.defined()) return torch::zeros_like(z);
+  return outer_graph ? product : product.detach();
+}
+
+Jacobians jacobians(const std::function<Tensor(const Tensor&, const Tensor&)>& rate, const Tensor& z,
+                    const Tensor& u) {
+  const bool outer_graph = torch::GradMode::is_enabled();
+  const torch::AutoGradMode with_graph(true);
+  const auto leaf = [](const Tensor& t) {
+    return !t.defined() || t.requires_grad() ? t : t.detach().requires_grad_();
+  };
+  std::vector<Tensor> inputs = {leaf(z)};
+  const Tensor control = leaf(u);
+  if (u.defined()) inputs.push_back(control);
+  const Tensor value = rate(inputs[0], control);
+  std::vector<std::vector<Tensor>> rows(inputs.size());
+  for (std::int64_t i = 0; i < value.size(1); ++i) {
+    std::vector<Tensor> products(inputs.size());
+    if (value.requires_grad()) {
+      products =
+          torch::autograd::grad({value.select(1, i).sum()}, inputs, {}, /*retain_graph=*/true, outer_graph,
+                                /*allow_unused=*/true);
+    }
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      rows[k].push_back(products[k].defined() ? products[k] : torch::zeros_like(inputs[k]));
+    }
+  }
+  const auto finished = [&](const Tensor& t) { return outer_graph ? t : t.detach(); };
+  return {.rate = finished(value),
+          .state = finished(torch::stack(rows[0], 1)),
+          .control = u.defined() ? finished(torch::stack(rows[1], 1)) : Tensor{}};
+}
+
+}  // namespace fathom

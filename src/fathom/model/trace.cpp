@@ -1,0 +1,137 @@
+#include "fathom/model/trace.hpp"
+
+#include "fathom/field/fields.hpp"
+#include "fathom/model/products.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+namespace {
+
+/// The value and its derivative of an elementwise layer; an undefined slope when the layer is not known.
+struct Slope {
+  Tensor value;
+  Tensor slope;
+};
+
+Slope activate(const torch::nn::Module& layer, const Tensor& h) {
+  if (layer.as<torch::nn::Tanh>()) {
+    const Tensor y = h.tanh();
+    return {y, 1 - y.square()};
+  }
+  if (layer.as<torch::nn::Sigmoid>()) {
+    const Tensor y = h.sigmoid();
+    return {y, y * (1 - y)};
+  }
+  if (layer.as<torch::nn::ReLU>()) return {h.relu(), (h > 0).to(h.scalar_type())};
+  if (layer.as<torch::nn::SiLU>()) {
+    const Tensor gate = h.sigmoid();
+    return {h * gate, gate * (1 + h * (1 - gate))};
+  }
+  if (const auto* softplus = layer.as<torch::nn::Softplus>()) {
+    const double beta = softplus->options.beta(), threshold = softplus->options.threshold();
+    return {torch::softplus(h, beta, threshold), (h * beta).sigmoid()};
+  }
+  if (const auto* elu = layer.as<torch::nn::ELU>()) {
+    const double alpha = elu->options.alpha();
+    return {torch::elu(h, alpha), torch::where(h > 0, torch::ones_like(h), alpha * h.clamp_max(0).exp())};
+  }
+  return {};
+}
+
+bool is_known(const torch::nn::Module& layer) {
+  if (layer.as<torch::nn::Linear>()) return true;
+  if (dynamic_cast<const DepthLinearImpl*>(&layer) || dynamic_cast<const DepthConcatImpl*>(&layer))
+    return true;
+  return activate(layer, torch::zeros({1})).value.defined();
+}
+
+std::shared_ptr<DepthSequentialImpl> chain_of(const Field& field) {
+  if (const auto* plain = dynamic_cast<const NetField*>(field.get())) {
+    return std::dynamic_pointer_cast<DepthSequentialImpl>(plain->net);
+  }
+  if (const auto* controlled = dynamic_cast<const ControlledField*>(field.get())) {
+    return std::dynamic_pointer_cast<DepthSequentialImpl>(controlled->net);
+  }
+  return nullptr;
+}
+
+Tensor control_of(const Field& field, const Tensor& s, const Tensor& x) {
+  const auto* controlled = dynamic_cast<const ControlledField*>(field.get());
+  if (!controlled) return {};
+  require(x.defined(), "a controlled field needs a control, got none; pass a condition");
+  return controlled->embedding ? controlled->embedding->forward(s, x) : x;
+}
+
+/// Values (batch, h) and tangents dh/dz (batch or 1, h, d), layer by layer.
+class Tangents {
+ public:
+  Tangents(Tensor start, std::int64_t features) : h_(std::move(start)) {
+    t_ = torch::eye(features, h_.options()).unsqueeze(0);
+  }
+
+  /// Inputs that do not depend on z.
+  void append(const Tensor& constant) {
+    h_ = torch::cat({h_, constant}, 1);
+    t_ = torch::cat({t_, torch::zeros({t_.size(0), constant.size(1), t_.size(2)}, t_.options())}, 1);
+  }
+
+  void through(torch::nn::Module& layer, const Tensor& s) {
+    if (auto* linear = layer.as<torch::nn::Linear>()) return through(linear->weight, linear->bias);
+    if (auto* varying = dynamic_cast<DepthLinearImpl*>(&layer)) {
+      const Tensor psi = evaluate(varying->basis(), s, varying->weight.options());
+      return through(torch::tensordot(psi, varying->weight, {0}, {0}),
+                     varying->bias.defined() ? torch::tensordot(psi, varying->bias, {0}, {0}) : Tensor{});
+    }
+    if (dynamic_cast<DepthConcatImpl*>(&layer)) return append(s.to(h_.options()).expand({h_.size(0), 1}));
+    const Slope next = activate(layer, h_);
+    h_ = next.value;
+    t_ = t_ * next.slope.unsqueeze(2);
+  }
+
+  Tensor trace() const { return t_.diagonal(0, 1, 2).sum(-1).expand({h_.size(0)}); }
+
+ private:
+  void through(const Tensor& weight, const Tensor& bias) {
+    h_ = torch::linear(h_, weight, bias);
+    t_ = torch::matmul(weight, t_);
+  }
+
+  Tensor h_, t_;
+};
+
+}  // namespace
+
+Tensor exact_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z) {
+  require(z.dim() == 2, "an exact divergence needs a state of shape (batch, features), got ", z.sizes());
+  const auto rate = [&](const Tensor& at, const Tensor&) { return field->rate(s, x, at); };
+  return jacobians(rate, z, {}).state.diagonal(0, 1, 2).sum(-1);
+}
+
+Tensor estimated_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z,
+                            const Tensor& probe) {
+  const auto rate = [&](const Tensor& at) { return field->rate(s, x, at); };
+  return (vector_jacobian_product(rate, z, probe) * probe).flatten(1).sum(1);
+}
+
+bool is_plain_mlp(const Field& field) {
+  const auto chain = chain_of(field);
+  if (!chain) return false;
+  for (const auto& layer : chain->layers()) {
+    if (!is_known(*layer)) return false;
+  }
+  return true;
+}
+
+Tensor mlp_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z) {
+  const auto chain = chain_of(field);
+  const auto* controlled = dynamic_cast<const ControlledField*>(field.get());
+  const bool added = controlled && controlled->entry == ControlEntry::addition;
+  const Tensor u = control_of(field, s, x);
+  Tangents tangents(added ? z + u : z, z.size(1));
+  if (controlled && !added) tangents.append(u);
+  for (const auto& layer : chain->layers()) tangents.through(*layer, s);
+  return tangents.trace();
+}
+
+}  // namespace fathom
