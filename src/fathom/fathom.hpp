@@ -1,6 +1,7 @@
 /// The whole library. Start with solve() in fathom/sensitivity/solve.hpp and NeuralOde in fathom/model/neural_ode.hpp.
 #pragma once
 
+#include "fathom/data/annuli.hpp"
 #include "fathom/depth/basis.hpp"
 #include "fathom/depth/depth_layers.hpp"
 #include "fathom/depth/depth_module.hpp"
@@ -16,3 +17,4 @@
 #include "fathom/sensitivity/functional_gradient.hpp"
 #include "fathom/sensitivity/gradient_check.hpp"
 #include "fathom/sensitivity/solve.hpp"
+#include "fathom/train/fit.hpp"

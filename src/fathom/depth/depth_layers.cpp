@@ -63,6 +63,8 @@ std::shared_ptr<torch::nn::Module> DepthConcatImpl::clone(const torch::optional<
 GalerkinLayer::GalerkinLayer(DepthBasis basis) : basis_(std::move(basis)) {
   require(basis_.size >= 1 && bool(basis_.values),
           "a depth-varying layer needs a basis with at least one function, got ", basis_.size);
+  require(basis_.constant.size() == basis_.size, "basis `", basis_.name, "` needs ", basis_.size,
+          " coefficients of the constant 1, got ", basis_.constant.size(), "; make it with own_basis()");
 }
 
 void GalerkinLayer::register_like(const Tensor& constant_weight, const Tensor& constant_bias) {
@@ -82,6 +84,7 @@ Theta GalerkinLayer::theta(double s) const {
 }
 
 Tensor GalerkinLayer::evaluate_layer(const Tensor& s, const Tensor& h) const {
+  check_depth(s, h);
   const Tensor psi = evaluate(basis_, s, weight.options());
   if (s.dim() == 0) {
     return apply(h, torch::tensordot(psi, weight, {0}, {0}),
@@ -163,6 +166,7 @@ Tensor HyperLinearImpl::parameters_at(const Tensor& s) {
 
 Tensor HyperLinearImpl::forward(const Tensor& s, const Tensor& h) {
   check_features(h, inputs, 2, "HyperLinear");
+  check_depth(s, h);
   const Tensor theta = parameters_at(s);
   const Tensor w = theta.slice(1, 0, inputs * outputs), b = theta.slice(1, inputs * outputs);
   if (s.dim() == 0) return torch::linear(h, w.view({outputs, inputs}), b.view({outputs}));

@@ -4,11 +4,15 @@
 
 namespace fathom {
 
-Tensor depth_like(const Tensor& s, const Tensor& like) {
-  if (s.dim() == 0) return s;
-  require(s.dim() == 1 && like.dim() >= 1 && s.size(0) == like.size(0),
+void check_depth(const Tensor& s, const Tensor& like) {
+  require(s.dim() == 0 || (s.dim() == 1 && like.dim() >= 1 && s.size(0) == like.size(0)),
           "depth must be a scalar or one value a sample (", like.dim() > 0 ? like.size(0) : 1,
           "), got shape ", s.sizes());
+}
+
+Tensor depth_like(const Tensor& s, const Tensor& like) {
+  check_depth(s, like);
+  if (s.dim() == 0) return s;
   std::vector<std::int64_t> shape(std::size_t(like.dim()), 1);
   shape[0] = s.size(0);
   return s.view(shape);

@@ -23,6 +23,8 @@ class DepthModule : public torch::nn::Module {
   virtual std::vector<double> break_points() const { return {}; }
 };
 
+/// Throws unless depth is a scalar or has one value for each sample of `like`.
+void check_depth(const Tensor& s, const Tensor& like);
 /// Depth with trailing axes of size 1, so that it broadcasts against `like`: () or (batch, 1, ...).
 Tensor depth_like(const Tensor& s, const Tensor& like);
 

@@ -43,6 +43,15 @@ Tensor ControlledField::rate(const Tensor& s, const Tensor& x, const Tensor& z) 
   return net->forward(s, joined(z, embedding ? embedding->forward(s, x) : x, entry));
 }
 
+std::vector<double> ControlledField::break_points() const {
+  std::vector<double> all = net->break_points();
+  if (embedding) {
+    const auto some = embedding->break_points();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 std::shared_ptr<torch::nn::Module> ControlledField::clone(
     const torch::optional<torch::Device>& device) const {
   return std::make_shared<ControlledField>(copy_of(net, device), entry, copy_of(embedding, device));

@@ -20,7 +20,7 @@ struct ControlledField : FieldModule {
   ControlledField(std::shared_ptr<DepthModule> net, ControlEntry entry,
                   std::shared_ptr<DepthModule> embedding);
   Tensor rate(const Tensor& s, const Tensor& x, const Tensor& z) override;
-  std::vector<double> break_points() const override { return net->break_points(); }
+  std::vector<double> break_points() const override;
   bool is_controlled() const override { return true; }
   std::shared_ptr<torch::nn::Module> clone(const OptionalDevice& device = torch::nullopt) const override;
 

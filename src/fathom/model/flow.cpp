@@ -142,6 +142,7 @@ FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
 /// x with z(S; x) = z. The way back with u = z(S) is a good start where the field hardly depends on u.
 Tensor FlowImpl::inverse_by_newton(const Tensor& z) {
   const torch::NoGradGuard no_graph;
+  if (z.size(0) == 0) return z;
   Tensor x = carried(z, options_.last, 0, z);
   constexpr int most = 50;
   double before = std::numeric_limits<double>::infinity();

@@ -53,15 +53,14 @@ Tensor NeuralOdeImpl::trajectory(const Tensor& x, const std::vector<double>& dep
 
 Interpolant NeuralOdeImpl::dense(const Tensor& x) {
   const torch::NoGradGuard no_graph;
-  const bool was_dense = options_.solver.dense;
-  options_.solver.dense = true;
-  const Interpolant interpolant = solve(x).interpolant;
-  options_.solver.dense = was_dense;
-  return interpolant;
+  Solver dense_solver = options_.solver;
+  dense_solver.dense = true;
+  return run(x, {options_.first, options_.last}, {}, {}, dense_solver).interpolant;
 }
 
 Solution NeuralOdeImpl::solve(const Tensor& x, const std::vector<double>& depths, const Tensor& control) {
-  return run(x, depths.empty() ? std::vector<double>{options_.first, options_.last} : depths, control, {});
+  return run(x, depths.empty() ? std::vector<double>{options_.first, options_.last} : depths, control, {},
+             options_.solver);
 }
 
 Solution NeuralOdeImpl::solve_scaled(const Tensor& x, const Tensor& scale,
@@ -69,13 +68,14 @@ Solution NeuralOdeImpl::solve_scaled(const Tensor& x, const Tensor& scale,
   require(scale.defined() && scale.dim() == 1 && x.dim() >= 1 && scale.size(0) == x.size(0),
           "depths of the samples must be one value a sample, got ",
           scale.defined() ? text(scale.sizes()) : "none");
-  require((scale.detach() >= 0).all().item<bool>(), "the depth of a sample must not be negative, got ",
-          scale.detach().min().item<double>(), "; let its network end in an absolute value or softplus");
-  return run(x, fractions, control, scale);
+  const double smallest = scale.numel() == 0 ? 0.0 : scale.detach().min().item<double>();
+  require(smallest >= 0, "the depth of a sample must not be negative, got ", smallest,
+          "; let its network end in an absolute value or softplus");
+  return run(x, fractions, control, scale, options_.solver);
 }
 
 Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, const Tensor& control,
-                            const Tensor& scale) {
+                            const Tensor& scale, const Solver& solver) {
   const bool has_input_layer = !options_.input_layer.is_empty();
   const Tensor z0 = has_input_layer ? options_.input_layer.forward(x) : x;
   VectorField vector_field{.rate = {}, .parameters = field_->parameters()};
@@ -110,7 +110,7 @@ Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, 
     }
   }
   vector_field.running_terms = std::max<std::int64_t>(1, std::int64_t(options_.running_losses.size()));
-  Solution solution = fathom::solve(vector_field, z0, depths, options_.solver, options_.sensitivity);
+  Solution solution = fathom::solve(vector_field, z0, depths, solver, options_.sensitivity);
   report_ = solution.shared_report;
   return solution;
 }

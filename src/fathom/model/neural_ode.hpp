@@ -62,8 +62,8 @@ class NeuralOdeImpl : public torch::nn::Module {
       const torch::optional<torch::Device>& device = torch::nullopt) const override;
 
  private:
-  Solution run(const Tensor& x, const std::vector<double>& depths, const Tensor& control,
-               const Tensor& scale);
+  Solution run(const Tensor& x, const std::vector<double>& depths, const Tensor& control, const Tensor& scale,
+               const Solver& solver);
 
   Field field_;
   NeuralOdeOptions options_;

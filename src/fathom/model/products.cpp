@@ -2,12 +2,23 @@
 
 namespace fathom {
 
+namespace {
+
+/// A place in the graph for a derivative with respect to one argument alone. Forwards a solve runs without graph and gives
+/// plain tensors; then the product needs a graph of its own, for itself only. With a graph the arguments may depend on
+/// each other (an unrolled z on its control x), and a derivative with respect to x itself would count that way too.
+Tensor argument(const Tensor& value) {
+  if (!value.defined()) return value;
+  return value.requires_grad() ? value.view_as(value) : value.detach().requires_grad_();
+}
+
+}  // namespace
+
 Tensor vector_jacobian_product(const std::function<Tensor(const Tensor&)>& rate, const Tensor& z,
                                const Tensor& v) {
   const bool outer_graph = torch::GradMode::is_enabled();
   const torch::AutoGradMode with_graph(true);
-  // Forwards a solve runs without graph and z is a plain tensor; then the product needs one of its own, for itself only.
-  const Tensor at = z.requires_grad() ? z : z.detach().requires_grad_();
+  const Tensor at = argument(z);
   const Tensor value = rate(at);
   if (!value.requires_grad()) return torch::zeros_like(z);
   const Tensor product = torch::autograd::grad({value}, {at}, {v}, /*retain_graph=*/outer_graph,
@@ -20,11 +31,8 @@ Jacobians jacobians(const std::function<Tensor(const Tensor&, const Tensor&)>& r
                     const Tensor& u) {
   const bool outer_graph = torch::GradMode::is_enabled();
   const torch::AutoGradMode with_graph(true);
-  const auto leaf = [](const Tensor& t) {
-    return !t.defined() || t.requires_grad() ? t : t.detach().requires_grad_();
-  };
-  std::vector<Tensor> inputs = {leaf(z)};
-  const Tensor control = leaf(u);
+  std::vector<Tensor> inputs = {argument(z)};
+  const Tensor control = argument(u);
   if (u.defined()) inputs.push_back(control);
   const Tensor value = rate(inputs[0], control);
   std::vector<std::vector<Tensor>> rows(inputs.size());

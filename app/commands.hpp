@@ -1,0 +1,16 @@
+/// The subcommands of the command line, one file each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace fathom::app {
+
+/// 0: done; 1: it ran and the answer is no (a wrong gradient, a failed run); 2: the command could not be understood.
+enum ExitCode { success = 0, failure = 1, usage_error = 2 };
+
+void add_run(CLI::App& app);
+void add_list(CLI::App& app);
+void add_gradcheck(CLI::App& app, int& exit_code);
+void add_solvers(CLI::App& app);
+
+}  // namespace fathom::app

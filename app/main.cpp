@@ -1,0 +1,87 @@
+/// The command line of fathom: `fathom --help`.
+#include <iostream>
+
+#include "commands.hpp"
+#include "fathom/support/error.hpp"
+#include "fathom/support/nearest.hpp"
+
+namespace {
+
+using namespace fathom;
+
+/// Every subcommand or flag that could have been meant where parsing stopped.
+std::vector<std::string> known_words(const CLI::App& app, bool flags) {
+  std::vector<std::string> words;
+  if (!flags) {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      words.push_back(command->get_name());
+    }
+    return words;
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+const CLI::App& innermost(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+/// "fathom run" for the subcommand `run`.
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent ? full_name(*parent) + " " + command.get_name() : command.get_name();
+}
+
+/// CLI11 says "The following argument was not expected"; this says what was meant.
+int explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = innermost(app);
+  const auto extras = command.remaining();
+  if (extras.empty()) {
+    std::cerr << "fathom: " << error.what() << "; see `" << full_name(command) << " --help`\n";
+    return app::usage_error;
+  }
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const bool flag = word.starts_with("-");
+  const std::string meant = did_you_mean(word, known_words(command, flag));
+  std::cerr << "fathom: unknown " << (flag ? "flag" : "command") << " `" << word << "`" << meant
+            << (meant.empty() ? "; see `" : " See `") << full_name(command) << " --help`\n";
+  return app::usage_error;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("fathom: Neural ODEs, opened up.\n", "fathom");
+  app.set_version_flag("--version", "fathom " FATHOM_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  app.footer(
+      "Examples:\n"
+      "  fathom list                     what can be run\n"
+      "  fathom run annuli               train two models on concentric rings\n"
+      "  fathom gradcheck                are the gradients right on this machine?\n"
+      "  fathom solvers                  the Runge-Kutta methods and their orders\n\n"
+      "Exit codes: 0 done, 1 failed or the answer is no, 2 the command was not understood.");
+  int exit_code = fathom::app::success;
+  fathom::app::add_list(app);
+  fathom::app::add_run(app);
+  fathom::app::add_gradcheck(app, exit_code);
+  fathom::app::add_solvers(app);
+  try {
+    app.parse(argc, argv);
+    return exit_code;
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return explain(app, error);
+  } catch (const fathom::InvalidArgument& error) {
+    std::cerr << "fathom: " << error.what() << "\n";
+    return fathom::app::usage_error;
+  } catch (const std::exception& error) {
+    std::cerr << "fathom: " << error.what() << "\n";
+    return fathom::app::failure;
+  }
+}

@@ -1,0 +1,141 @@
+/// The command line as a person meets it: what it prints, where, and with which exit code.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string output;  // both streams
+};
+
+Outcome fathom(const std::string& arguments) {
+  const char* program = std::getenv("FATHOM_CLI");
+  EXPECT_NE(program, nullptr) << "FATHOM_CLI must name the program under test";
+  const std::string command = std::string("'") + (program ? program : "fathom") + "' " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string output;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe))
+    output.append(buffer.data(), count);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+std::filesystem::path fresh_folder(const std::string& name) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("fathom cli test " + std::to_string(getpid())) / name;
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder.parent_path());
+  return folder;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(CommandLine, HelpNamesEverySubcommandAndGivesExamples) {
+  const Outcome help = fathom("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* word : {"run", "list", "gradcheck", "solvers", "Examples:"})
+    EXPECT_TRUE(contains(help.output, word)) << word;
+}
+
+TEST(CommandLine, EverySubcommandExplainsItself) {
+  for (const char* command : {"run", "list", "gradcheck", "solvers"}) {
+    const Outcome help = fathom(std::string(command) + " --help");
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_TRUE(contains(help.output, "Usage:")) << help.output;
+  }
+}
+
+TEST(CommandLine, ListShowsTheExperiments) {
+  const Outcome list = fathom("list");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_TRUE(contains(list.output, "annuli"));
+}
+
+TEST(CommandLine, AnUnknownExperimentNamesTheNearestOne) {
+  const Outcome outcome = fathom("run anuli");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.output, "did you mean `annuli`?")) << outcome.output;
+}
+
+TEST(CommandLine, AnUnknownFlagNamesTheNearestOne) {
+  const Outcome outcome = fathom("run annuli --sed 3");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.output, "unknown flag `--sed`; did you mean `--seed`?")) << outcome.output;
+}
+
+TEST(CommandLine, AnUnknownCommandNamesTheNearestOne) {
+  const Outcome outcome = fathom("rum annuli");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.output, "unknown command `rum`; did you mean `run`?")) << outcome.output;
+}
+
+TEST(CommandLine, ABadNumberIsExplainedInOneLine) {
+  const Outcome outcome = fathom("run annuli --iterations -3");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.output, "--iterations")) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+}
+
+TEST(CommandLine, GradcheckPassesRightGradients) {
+  const Outcome outcome = fathom("gradcheck --gradient discrete");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "All gradients agree")) << outcome.output;
+}
+
+TEST(CommandLine, GradcheckFailsOnAWrongGradient) {
+  for (const char* gradient : {"discrete", "adjoint", "interpolated-adjoint", "unrolled"}) {
+    const Outcome outcome = fathom(std::string("gradcheck --field wrong --gradient ") + gradient);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+    EXPECT_TRUE(contains(outcome.output, "WRONG")) << outcome.output;
+  }
+}
+
+TEST(CommandLine, AnnuliTrainsBothModelsAndWritesItsMetrics) {
+  const auto folder = fresh_folder("run with spaces");
+  const Outcome outcome = fathom("run annuli --iterations 3 --out '" + folder.string() + "'");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  for (const char* word : {"loss", "accuracy", "NFE", "parameters", "seconds", "left"}) {
+    EXPECT_TRUE(contains(outcome.output, word) || std::string(word) == "left") << outcome.output;
+  }
+  std::ifstream file(folder / "metrics.json");
+  const auto metrics = nlohmann::json::parse(file);
+  EXPECT_EQ(metrics.at("experiment"), "annuli");
+  EXPECT_EQ(metrics.at("models").at("vanilla").at("parameters"), 165);
+  EXPECT_EQ(metrics.at("models").at("data-controlled").at("parameters"), 229);
+  EXPECT_TRUE(metrics.at("models").at("vanilla").at("NFE").is_number());
+  EXPECT_TRUE(metrics.at("verdicts").is_array());
+}
+
+TEST(CommandLine, TheSameSeedGivesTheSameFigures) {
+  const auto read = [](const std::filesystem::path& folder) {
+    std::ifstream file(folder / "metrics.json");
+    auto metrics = nlohmann::json::parse(file);
+    for (auto& model : metrics["models"]) model.erase("seconds");
+    return metrics;
+  };
+  const auto one = fresh_folder("one"), two = fresh_folder("two");
+  ASSERT_EQ(fathom("run annuli --quiet --iterations 2 --seed 5 --out '" + one.string() + "'").exit_code, 0);
+  ASSERT_EQ(fathom("run annuli --quiet --iterations 2 --seed 5 --out '" + two.string() + "'").exit_code, 0);
+  EXPECT_EQ(read(one), read(two));
+}
+
+TEST(CommandLine, AnOutputFolderThatCannotBeMadeIsSaidBeforeTheWork) {
+  const auto file = fresh_folder("in the way");
+  std::ofstream(file) << "a file";
+  const Outcome outcome = fathom("run annuli --out '" + file.string() + "'");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(contains(outcome.output, "cannot make the run folder")) << outcome.output;
+}
+
+}  // namespace
