@@ -7,12 +7,12 @@
 
 using namespace fathom;
 
-struct Batch {
+struct Rings {
   Tensor x;  // (count, 2)
   Tensor y;  // (count, 1): 0 on the ring of radius 1, 1 on the ring of radius 2
 };
 
-Batch rings(std::int64_t count) {
+Rings rings(std::int64_t count) {
   const Tensor y = torch::randint(2, {count, 1}).to(torch::kFloat32);
   const Tensor angle = 2 * std::numbers::pi * torch::rand({count, 1});
   const Tensor radius = 1 + y + 0.1 * torch::randn({count, 1});

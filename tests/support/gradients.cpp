@@ -13,6 +13,16 @@ std::string name(LossKind kind) {
   return "unknown";
 }
 
+void PrintTo(const NamedSensitivity& sensitivity, std::ostream* out) { *out << sensitivity.name; }
+
+const std::vector<NamedSensitivity>& all_sensitivities() {
+  static const std::vector<NamedSensitivity> all = {{"Discrete", Discrete{}},
+                                                    {"Adjoint", Adjoint{}},
+                                                    {"InterpolatedAdjoint", InterpolatedAdjoint{}},
+                                                    {"Unrolled", Unrolled{}}};
+  return all;
+}
+
 GradientProblem full_problem(LossKind kind, const Solver& solver, const Sensitivity& sensitivity) {
   torch::manual_seed(7);
   const Tensor W = torch::randn({2, 2}, float64), x = torch::randn({3, 2}, float64),
@@ -64,6 +74,16 @@ std::vector<Tensor> gradients(const GradientProblem& problem) {
   }
   return found;
 }
+
+Tensor gradient(const Tensor& loss, const Tensor& variable) {
+  const Tensor found = torch::autograd::grad({loss}, {variable}, {}, /*retain_graph=*/true,
+                                             /*create_graph=*/false, /*allow_unused=*/true)[0];
+  return found.defined() ? found : torch::zeros_like(variable.detach());
+}
+
+Tensor variable(double value) { return torch::scalar_tensor(value, float64).requires_grad_(); }
+
+Tensor variable(const std::vector<double>& values) { return torch::tensor(values, float64).requires_grad_(); }
 
 double distance(const std::vector<Tensor>& given, const std::vector<Tensor>& expected) {
   double worst = 0;

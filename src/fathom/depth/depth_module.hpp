@@ -30,7 +30,7 @@ Tensor depth_like(const Tensor& s, const Tensor& like);
 
 class DepthSequentialImpl : public DepthModule {
  public:
-  /// Takes layers with forward(s, h) and any torch module with forward(h), in any order.
+  /// Takes layers with forward(s, h) and any torch module with forward(h), in any order; a Sequential as its layers.
   template <class... Layers> explicit DepthSequentialImpl(Layers&&... layers) {
     (push_back(std::forward<Layers>(layers)), ...);
   }
@@ -38,6 +38,9 @@ class DepthSequentialImpl : public DepthModule {
   template <class Layer> void push_back(torch::nn::ModuleHolder<Layer> layer) {
     if constexpr (std::is_base_of_v<DepthModule, Layer>) {
       add({.varying = layer.ptr(), .plain = {}});
+    } else if constexpr (std::is_same_v<torch::nn::SequentialImpl, Layer>) {
+      // Layer by layer: torch cannot hold a Sequential as one of many modules.
+      for (const torch::nn::AnyModule& part : *layer) add({.varying = nullptr, .plain = part});
     } else {
       add({.varying = nullptr, .plain = torch::nn::AnyModule(std::move(layer))});
     }

@@ -55,6 +55,22 @@ std::vector<GridPoint> layout(const FixedSteps& steps, double first, double last
   return points;
 }
 
+/// The bounds and the break points, which every fixed grid has.
+std::vector<GridPoint> corners(double first, double last, const std::vector<double>& breaks) {
+  std::vector<GridPoint> points = {{.depth = first, .moves = {1, 0}}, {.depth = last, .moves = {0, 1}}};
+  const double close = closeness(first, last);
+  for (double depth : breaks) {
+    const auto same = [&](const GridPoint& other) { return std::abs(other.depth - depth) <= close; };
+    const auto found = std::find_if(points.begin(), points.end(), same);
+    if (found == points.end()) {
+      points.push_back({.depth = depth, .breaks = true});
+    } else {
+      found->breaks = true;
+    }
+  }
+  return points;
+}
+
 }  // namespace
 
 void check_depths(const std::vector<double>& depths) {
@@ -86,25 +102,15 @@ std::vector<Step> fixed_grid(const FixedSteps& steps, double first, double last,
                              const std::vector<double>& breaks) {
   check(steps);
   if (first == last) return {};
-  std::vector<GridPoint> points = {{.depth = first, .moves = {1, 0}}, {.depth = last, .moves = {0, 1}}};
+  std::vector<GridPoint> points = corners(first, last, breaks);
   const double close = closeness(first, last);
-  const auto place = [&](const GridPoint& point) {
-    const auto same = [&](const GridPoint& other) { return std::abs(other.depth - point.depth) <= close; };
-    const auto found = std::find_if(points.begin(), points.end(), same);
-    if (found == points.end())
-      points.push_back(point);
-    else
-      found->breaks |= point.breaks;
-  };
-  for (double depth : breaks) place({.depth = depth, .breaks = true});
   const auto [low, high] = std::minmax(first, last);
-  const std::size_t fixed_points =
-      points.size();  // bounds and breaks: the only ones a layout point can fall upon
+  const std::size_t corner_count = points.size();  // the only points that one of the layout can fall upon
   for (const GridPoint& point : layout(steps, first, last)) {
-    const auto same = [&](const GridPoint& other) { return std::abs(other.depth - point.depth) <= close; };
     const bool inside = low < point.depth && point.depth < high;
-    if (inside && std::none_of(points.begin(), points.begin() + std::ptrdiff_t(fixed_points), same))
-      points.push_back(point);
+    const auto taken = [&](const GridPoint& other) { return std::abs(other.depth - point.depth) <= close; };
+    const auto end = points.begin() + std::ptrdiff_t(corner_count);
+    if (inside && std::none_of(points.begin(), end, taken)) points.push_back(point);
   }
   std::sort(points.begin(), points.end(), [&](const GridPoint& a, const GridPoint& b) {
     return last > first ? a.depth < b.depth : a.depth > b.depth;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,13 @@
 #include "fathom/ode/integrate.hpp"
 #include "fathom/ode/methods.hpp"
 #include "fathom/ode/plain_engine.hpp"
+
+namespace fathom::ode {
+
+/// How GoogleTest names a method in a failure.
+inline void PrintTo(const ButcherTableau& method, std::ostream* out) { *out << method.name; }
+
+}  // namespace fathom::ode
 
 namespace fathom::testing {
 
@@ -26,6 +34,8 @@ struct Problem {
   State start = {};  ///< at depth 0
   std::function<State(double s)> exact = {};
 };
+
+inline void PrintTo(const Problem& problem, std::ostream* out) { *out << problem.name; }
 
 struct Outcome {
   std::vector<State> saved = {};

@@ -1,0 +1,212 @@
+// Trouble in the field becomes a shorter step, the right answer, or a failure that says where and what to do.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <exception>
+#include <optional>
+
+#include "support/plain/problems.hpp"
+
+namespace fathom::ode {
+namespace {
+
+using namespace fathom::testing;
+using ::testing::AssertionResult;
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Caught {
+  std::optional<FailureReason> reason = {};
+  FailureSite site = {};
+  std::string message = {};
+  std::string nested = {};
+};
+
+Caught failure_of(const Rate& rate, const State& start, const Plan& plan, const std::vector<double>& depths) {
+  try {
+    solve(rate, start, plan, depths);
+  } catch (const SolveFailure& failure) {
+    Caught caught{.reason = failure.reason, .site = failure.site, .message = failure.what()};
+    try {
+      std::rethrow_if_nested(failure);
+    } catch (const std::exception& original) { caught.nested = original.what(); }
+    return caught;
+  }
+  return {};
+}
+
+AssertionResult mentions(const std::string& message, const std::string& part) {
+  if (message.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "no \"" << part << "\" in \"" << message << '"';
+}
+
+std::vector<ButcherTableau> adaptive_methods() {
+  std::vector<ButcherTableau> methods = all_methods();
+  std::erase_if(methods, [](const ButcherTableau& method) { return !method.adaptive(); });
+  return methods;
+}
+
+class EveryAdaptiveMethod : public ::testing::TestWithParam<ButcherTableau> {};
+class EveryMethod : public ::testing::TestWithParam<ButcherTableau> {};
+const auto method_name = [](const auto& info) { return info.param.name; };
+INSTANTIATE_TEST_SUITE_P(Methods, EveryAdaptiveMethod, ::testing::ValuesIn(adaptive_methods()), method_name);
+INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, ::testing::ValuesIn(all_methods()), method_name);
+
+// torchdiffeq ends a solve at a NaN that a smaller step would never meet.
+TEST_P(EveryAdaptiveMethod, ShrinksAStepThatLeftTheDomainOfTheField) {
+  AdaptiveSteps steps = tolerance(1e-6);
+  steps.first_step = 5;
+  const Rate root = [](double, const State& y, State& rate) { rate[0] = -std::sqrt(y[0]); };
+  const Outcome by_root = solve(root, {1.0}, {.method = GetParam(), .steps = steps}, {0.0, 1.9});
+  EXPECT_NEAR(by_root.saved.back()[0], 0.05 * 0.05, 5e-5);  // (1 - s/2)^2
+
+  const Rate logarithm = [](double, const State& y, State& rate) { rate[0] = -5 * std::exp(std::log(y[0])); };
+  const Outcome by_log = solve(logarithm, {1.0}, {.method = GetParam(), .steps = steps}, {0.0, 6.0});
+  EXPECT_NEAR(by_log.saved.back()[0], 0, 5e-5);
+  EXPECT_GT(by_log.report.rejected, 0);
+}
+
+TEST_P(EveryAdaptiveMethod, ReportsNaNThatNoSmallerStepAvoids) {
+  const Rate wall = [](double s, const State& y, State& rate) {
+    rate = {y[0], s > 0.5 ? not_a_number : 1.0};
+  };
+  const Caught caught =
+      failure_of(wall, {1.0, 0.0}, {.method = GetParam(), .steps = tolerance(1e-4)}, {0, 1});
+  ASSERT_EQ(caught.reason, FailureReason::non_finite);
+  // ralston2 has no stage beyond 2/3 of a step and can end behind the wall before it sees it.
+  EXPECT_NEAR(caught.site.depth, 0.5, GetParam().name == "ralston2" ? 0.01 : 1e-10);
+  EXPECT_LT(std::abs(caught.site.step), 1e-10);
+  EXPECT_LT(caught.site.evaluations, GetParam().order == 8 ? 1200 : 1000);  // dop853: 96 attempts of 12
+  EXPECT_EQ(caught.site.component, "z[1] = nan");
+  for (const char* part : {"solve failed at depth 0.5", "z[1] = nan is not finite", "step ", "evaluation ",
+                           "check the field for overflow"})
+    EXPECT_TRUE(mentions(caught.message, part));
+}
+
+TEST_P(EveryMethod, FailsInsteadOfReturningNaNWithFixedSteps) {
+  const Rate wall = [](double s, const State&, State& rate) { rate[0] = s > 0.5 ? not_a_number : 1.0; };
+  const Plan plan{.method = GetParam(), .steps = FixedSteps{.count = 10}};
+  const Caught caught = failure_of(wall, {1.0}, plan, {0.0, 1.0});
+  ASSERT_EQ(caught.reason, FailureReason::non_finite);
+  EXPECT_GE(caught.site.depth, 0.4);
+  EXPECT_LE(caught.site.depth, 0.6 + 1e-12);  // euler sees only the rate at the start of a step
+  EXPECT_NEAR(caught.site.step, 0.1, 1e-12);
+  EXPECT_TRUE(mentions(caught.message, "with FixedSteps, take more steps"));
+}
+
+TEST(InfiniteRate, IsFoundLikeNaN) {
+  const Rate pole = [](double, const State&, State& rate) { rate[0] = infinity; };
+  for (const Steps& steps : {Steps(tolerance(1e-4)), Steps(FixedSteps{.count = 3})})
+    EXPECT_EQ(failure_of(pole, {1.0}, {.method = dopri5(), .steps = steps}, {0.0, 1.0}).reason,
+              FailureReason::non_finite);
+}
+
+TEST(NonFiniteStart, IsNamedBeforeAnyStep) {
+  for (double bad : {not_a_number, infinity}) {
+    const Caught caught = failure_of(pendulum().rate, {0.0, bad}, {.method = dopri5()}, {2.0, 3.0});
+    EXPECT_EQ(caught.reason, FailureReason::non_finite);
+    EXPECT_EQ(caught.site.depth, 2.0);
+    EXPECT_TRUE(
+        mentions(caught.message, std::isnan(bad) ? "z[1] = nan is not finite" : "z[1] = inf is not finite"));
+  }
+}
+
+TEST(NonFiniteFirstRate, IsNamedAsARate) {
+  const Rate bad = [](double, const State&, State& rate) { rate = {1.0, not_a_number}; };
+  const Caught caught = failure_of(bad, {0.0, 0.0}, {.method = dopri5()}, {0.0, 1.0});
+  EXPECT_TRUE(mentions(caught.message, "rate[1] = nan is not finite"));
+  EXPECT_EQ(caught.site.evaluations, 1);
+}
+
+TEST(BlowUp, IsFoundInUnderAThousandEvaluations) {
+  const Rate square = [](double, const State& y, State& rate) { rate[0] = y[0] * y[0]; };
+  for (const ButcherTableau& method : {dopri5(), tsit5(), cash_karp54(), dop853()}) {
+    for (const auto& [last, sign] : {std::pair{2.0, 1.0}, {-2.0, -1.0}}) {
+      const Caught caught =
+          failure_of(square, {sign}, {.method = method, .steps = tolerance(1e-4)}, {0.0, last});
+      ASSERT_EQ(caught.reason, FailureReason::step_too_small) << method.name << caught.message;
+      EXPECT_LT(caught.site.evaluations, method.order == 8 ? 1200 : 1000)
+          << method.name;  // dop853: 93 attempts of 12
+      EXPECT_NEAR(caught.site.depth, sign, 1e-4) << method.name;
+      for (const char* part : {"solve failed at depth", "step size fell to", "may blow up",
+                               "loosen `relative_tolerance`", "`break_points`", "FixedSteps"})
+        EXPECT_TRUE(mentions(caught.message, part));
+    }
+  }
+}
+
+TEST(BlowUp, IsFoundWithFixedStepsOnceItOverflows) {
+  const Rate square = [](double, const State& y, State& rate) { rate[0] = y[0] * y[0]; };
+  EXPECT_EQ(
+      failure_of(square, {1.0}, {.method = rk4(), .steps = FixedSteps{.count = 100}}, {0.0, 2.0}).reason,
+      FailureReason::non_finite);
+}
+
+TEST(ThrowingField, FailsWithThePlaceAndTheOriginalNested) {
+  const Rate picky = [](double s, const State&, State& rate) {
+    if (s > 0.3) throw std::domain_error("pressure must be positive\n  at frame 12");
+    rate[0] = 1;
+  };
+  for (const Steps& steps : {Steps(tolerance(1e-4)), Steps(FixedSteps{.count = 10})}) {
+    const Caught caught = failure_of(picky, {1.0}, {.method = dopri5(), .steps = steps}, {0.0, 1.0});
+    ASSERT_EQ(caught.reason, FailureReason::field_threw);
+    EXPECT_EQ(caught.nested, "pressure must be positive\n  at frame 12");
+    EXPECT_TRUE(mentions(caught.message, "the field threw \"pressure must be positive\" (step "));
+    EXPECT_GT(caught.site.evaluations, 0);
+    EXPECT_LE(caught.site.depth, 0.3);
+  }
+}
+
+TEST(ThrowingField, IsCaughtInEveryEvaluationOfASolve) {
+  const Plan plan{.method = dop853(), .steps = tolerance(1e-4)};
+  const std::vector<double> depths = evenly(0, 3, 30);  // dense stages as well
+  const std::int64_t all = solve(pendulum(), plan, depths).report.evaluations;
+  for (std::int64_t bad = 1; bad <= all; ++bad) {
+    std::int64_t evaluation = 0;
+    const Rate faulty = [&](double s, const State& y, State& rate) {
+      if (++evaluation == bad) throw std::runtime_error("cable cut");
+      pendulum().rate(s, y, rate);
+    };
+    const Caught caught = failure_of(faulty, pendulum().start, plan, depths);
+    EXPECT_EQ(caught.reason, FailureReason::field_threw) << bad;
+    EXPECT_EQ(caught.site.evaluations, bad);
+  }
+}
+
+TEST(ThrowingField, PassesErrorsOfTheLibraryAsTheyAre) {
+  const Rate strict = [](double, const State&, State&) { require(false, "`field` needs a batch"); };
+  EXPECT_THROW(solve(strict, {1.0}, {.method = dopri5()}, {0.0, 1.0}), InvalidArgument);
+}
+
+TEST(TooManySteps, IsAFailureWithTheCountAndARemedy) {
+  const Rate stiff = [](double s, const State& y, State& rate) { rate[0] = -1e6 * (y[0] - std::cos(s)); };
+  AdaptiveSteps steps = tolerance(1e-6);
+  steps.step_limit = 50;
+  const Caught caught = failure_of(stiff, {0.0}, {.method = dopri5(), .steps = steps}, {0.0, 10.0});
+  ASSERT_EQ(caught.reason, FailureReason::too_many_steps);
+  EXPECT_EQ(caught.site.evaluations, 2 + 6 * 50);
+  for (const char* part :
+       {"no end after 50 steps", "stiff", "raise `step_limit`", "loosen `relative_tolerance`"})
+    EXPECT_TRUE(mentions(caught.message, part));
+}
+
+TEST(TooManySteps, CountsAttemptsAndAllowsTheLastOneToFinish) {
+  const Plan free{.method = dopri5(), .steps = tolerance(1e-8)};
+  const SolveReport report = solve(pendulum(), free, {0.0, 5.0}).report;
+  AdaptiveSteps steps = tolerance(1e-8);
+  steps.step_limit = report.accepted + report.rejected;
+  EXPECT_NO_THROW(solve(pendulum(), {.method = dopri5(), .steps = steps}, {0.0, 5.0}));
+  steps.step_limit -= 1;
+  EXPECT_THROW(solve(pendulum(), {.method = dopri5(), .steps = steps}, {0.0, 5.0}), SolveFailure);
+}
+
+TEST(Failure, HasANameForEveryReason) {
+  EXPECT_STREQ(name(FailureReason::non_finite), "non_finite");
+  EXPECT_STREQ(name(FailureReason::step_too_small), "step_too_small");
+  EXPECT_STREQ(name(FailureReason::too_many_steps), "too_many_steps");
+  EXPECT_STREQ(name(FailureReason::field_threw), "field_threw");
+}
+
+}  // namespace
+}  // namespace fathom::ode
