@@ -20,14 +20,14 @@ int main() {
   NeuralOde ode(depth_varying(net), NeuralOdeOptions{.running_losses = {distance_to_curve, path_length()}});
   torch::optim::Adam optimizer(ode->parameters(), torch::optim::AdamOptions(1e-2));
   double tracking = 0;
-  for (int iteration = 0; iteration <= 200; ++iteration) {
+  for (int iteration = 0; iteration <= 100; ++iteration) {
     const Tensor starts = torch::tensor({1.0f, 0.0f}) + 0.2 * torch::randn({64, 2});
     const Tensor losses = ode->solve(starts).running_loss[-1].mean(0);  // (2): tracking, length
     optimizer.zero_grad();
     losses[0].backward();
     optimizer.step();
     tracking = losses[0].item<double>();
-    if (iteration % 50 == 0)
+    if (iteration % 25 == 0)
       std::cout << iteration << ": int |beta - z|^2 = " << tracking << ", length " << losses[1].item<double>()
                 << "\n";
   }

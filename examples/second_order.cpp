@@ -9,14 +9,14 @@ using namespace fathom;
 
 int main() {
   torch::manual_seed(0);
-  const std::vector<double> depths = {0, 0.25, 0.5, 0.75, 1, 1.25, 1.5};
+  const std::vector<double> depths = {0, 0.5, 1, 1.5, 2, 2.5, 3};
   const Tensor x = torch::linspace(-1, 1, 6).unsqueeze(1);
   const Tensor observed = x * torch::cos(2 * torch::tensor(depths)).view({-1, 1, 1});
 
   torch::nn::Linear acceleration(torch::nn::LinearOptions(2, 1).bias(false));
   NeuralOde ode(higher_order(autonomous(acceleration), 2),
                 NeuralOdeOptions{.input_layer = torch::nn::AnyModule(ZeroAugmentation(1))});
-  torch::optim::Adam optimizer(ode->parameters(), torch::optim::AdamOptions(0.1));
+  torch::optim::Adam optimizer(ode->parameters(), torch::optim::AdamOptions(0.2));
   for (int iteration = 0; iteration < 200; ++iteration) {
     const Tensor positions = ode->trajectory(x, depths).narrow(2, 0, 1);
     const Tensor loss = torch::mse_loss(positions, observed);

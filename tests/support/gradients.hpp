@@ -55,7 +55,7 @@ Tensor gradient(const Tensor& loss, const Tensor& variable);
 
 /// A float64 scalar or vector that wants a gradient.
 Tensor variable(double value);
-Tensor variable(const std::vector<double>& values);
+Tensor variables(const std::vector<double>& values);
 
 /// |a - b| / max(1, |b|), largest over the entries.
 double distance(const Tensor& given, const Tensor& expected);

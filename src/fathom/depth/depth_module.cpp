@@ -19,9 +19,9 @@ Tensor depth_like(const Tensor& s, const Tensor& like) {
 }
 
 void DepthSequentialImpl::add(Entry entry) {
+  require(entry.varying || !entry.plain.is_empty(), "a layer of a DepthSequential must not be empty");
   const auto module =
       entry.varying ? std::static_pointer_cast<torch::nn::Module>(entry.varying) : entry.plain.ptr();
-  require(module != nullptr, "a layer of a DepthSequential must not be empty");
   register_module(std::to_string(entries_.size()), module);
   entries_.push_back(std::move(entry));
 }

@@ -55,8 +55,9 @@ VectorField FlowImpl::vector_field(const Tensor& control) const {
   vector_field.rate = [field = field_, seen](const Tensor& s, const Tensor& z) {
     return field->rate(s, seen, z);
   };
-  vector_field.running_loss = [field = field_, seen](const Tensor& s, const Tensor& z, const Tensor&) {
-    return is_plain_mlp(field) ? mlp_divergence(field, s, seen, z) : exact_divergence(field, s, seen, z);
+  const bool plain = is_plain_mlp(field_);
+  vector_field.running_loss = [field = field_, seen, plain](const Tensor& s, const Tensor& z, const Tensor&) {
+    return plain ? mlp_divergence(field, s, seen, z) : exact_divergence(field, s, seen, z);
   };
   return vector_field;
 }

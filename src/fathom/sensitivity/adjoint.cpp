@@ -21,10 +21,11 @@ Solver for_stretch(const Solver& solver, double stretch, double span) {
   return part;
 }
 
-/// a . f at a saved depth, seen from the side of `towards`.
-double along_field(const ForwardPass& pass, std::size_t place, double towards, const Tensor& a) {
+/// a . f at a saved depth, seen from where the solve came; at the first depth, from where it goes.
+double along_field(const ForwardPass& pass, std::size_t place, const Tensor& a) {
   const torch::NoGradGuard no_graph;
-  const double depth = std::nextafter(pass.depths[place], towards);
+  const bool at_first = pass.depths[place] == pass.depths.front();
+  const double depth = at_first ? inside_first(pass) : std::nextafter(pass.depths[place], pass.depths.front());
   const Tensor rate =
       pass.field.rate(torch::scalar_tensor(depth, torch::kFloat64), pass.states[std::int64_t(place)]);
   pass.report->backward_evaluations += 1;
@@ -46,7 +47,7 @@ Gradients backwards(const ForwardPass& pass, const Solver& solver, const Backwar
     const Tensor grad = grad_states[std::int64_t(place)];
     const double from = pass.depths[place], to = pass.depths[place - 1];
     if (wanted.depths && place < pass.bound_depths) {
-      result.depths[std::int64_t(place)] += along_field(pass, place, pass.depths.front(), grad);
+      result.depths[std::int64_t(place)] += along_field(pass, place, grad);
     }
     a = a + grad;
     if (from == to) continue;
@@ -61,7 +62,7 @@ Gradients backwards(const ForwardPass& pass, const Solver& solver, const Backwar
       if (gradients[i].defined()) result.parameters[i] = gradients[i].to(result.parameters[i].scalar_type());
     }
   }
-  if (wanted.depths) result.depths[0] -= along_field(pass, 0, pass.depths.back(), a);
+  if (wanted.depths) result.depths[0] -= along_field(pass, 0, a);
   result.start = a + grad_states[0];
   return result;
 }

@@ -52,7 +52,8 @@ class Sweep {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (wanted_.parameters[i]) inputs.push_back(pass_.field.parameters[i]);
     }
-    collect(torch::autograd::grad(outputs, inputs, adjoints, /*retain_graph=*/false, /*create_graph=*/false,
+    // Retained, since a field may hold what was computed from its parameters outside of it: every step passes there.
+    collect(torch::autograd::grad(outputs, inputs, adjoints, /*retain_graph=*/true, /*create_graph=*/false,
                                   /*allow_unused=*/true));
   }
 
@@ -69,7 +70,7 @@ class Sweep {
       adjoint_ = adjoint_ + grad;
       if (!wanted_.depths || place == 0) continue;
       const Tensor rate =
-          pass_.field.rate(torch::scalar_tensor(pass_.depths[0], torch::kFloat64), pass_.start);
+          pass_.field.rate(torch::scalar_tensor(inside_first(pass_), torch::kFloat64), pass_.start);
       const double along = (grad * rate).sum().item<double>();
       depth_grads_[std::int64_t(place)] += along;
       depth_grads_[0] -= along;

@@ -38,6 +38,10 @@ FunctionalGradient functional_gradient(const VectorField& field, const Tensor& z
     const bool inside = std::min(first, last) <= depth && depth <= std::max(first, last);
     require(inside, "depth ", depth, " is outside the span from ", first, " to ", last);
   }
+  for (std::size_t i = 0; i < field.parameters.size(); ++i) {
+    require(field.parameters[i].requires_grad(), "parameter ", i,
+            " of the field must want a gradient for its functional gradient; call `requires_grad_()` on it");
+  }
   const FlatField flat = flatten(field, z0);
   Tensor start = z0.detach().reshape(-1);
   if (field.running_loss) start = pack({start, torch::zeros({flat.parts[1].size()}, start.options())});

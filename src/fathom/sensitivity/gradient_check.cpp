@@ -22,9 +22,22 @@ double loss_value(const GradientProblem& problem, const Solver& solver) {
   return problem.loss(solve(problem.field, problem.z0, problem.depths, solver)).item<double>();
 }
 
+/// Puts a moved entry back, also when the loss throws.
+class Restore {
+ public:
+  explicit Restore(Tensor entry) : entry_(std::move(entry)), value_(entry_.item<double>()) {}
+  Restore(const Restore&) = delete;
+  ~Restore() { entry_.fill_(value_); }
+
+ private:
+  Tensor entry_;
+  double value_;
+};
+
 /// (8 (L(+h) - L(-h)) - (L(+2h) - L(-2h))) / 12 h
 double difference(const GradientProblem& problem, const Solver& solver, Tensor entry, double move) {
   const torch::NoGradGuard no_graph;
+  const Restore restore(entry);
   const double value = entry.item<double>();
   const double h = move * std::max(1.0, std::abs(value));
   const auto at = [&](double offset) {
@@ -32,7 +45,6 @@ double difference(const GradientProblem& problem, const Solver& solver, Tensor e
     return loss_value(problem, solver);
   };
   const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
-  entry.fill_(value);
   return (8 * near - far) / (12 * h);
 }
 
@@ -42,13 +54,14 @@ GradientRow compare(const GradientProblem& problem, const Solver& solver, const 
   // A view that shares memory, so that a moved entry moves the variable itself.
   const Tensor flat = variable.tensor.detach().view(-1);
   const std::int64_t size = flat.numel();
-  const std::int64_t stride = std::max<std::int64_t>(1, size / std::max<std::int64_t>(1, options.entries));
+  const std::int64_t stride = std::max<std::int64_t>(1, (size + options.entries - 1) / options.entries);
   double worst = 0;
   for (std::int64_t i = 0; i < size && row.entries < options.entries; i += stride, ++row.entries) {
     const double exact = difference(problem, solver, flat[i], variable.move);
     const double given = gradient.defined() ? gradient.reshape(-1)[i].item<double>() : 0.0;
     row.largest = std::max(row.largest, std::abs(exact));
-    worst = std::isfinite(given) ? std::max(worst, std::abs(given - exact)) : INFINITY;
+    const double apart = std::abs(given - exact);
+    worst = std::isfinite(apart) ? std::max(worst, apart) : INFINITY;
   }
   const double noise_floor =
       1e-6 * std::max(std::abs(loss), 1e-3);  // a gradient of zero has no scale of its own
@@ -85,8 +98,7 @@ std::string GradientCheck::table() const {
 }
 
 GradientCheck check_gradients(const GradientProblem& problem, const GradientCheckOptions& options) {
-  require(problem.z0.scalar_type() == torch::kFloat64,
-          "gradients are checked in float64, got a start state of type ", problem.z0.scalar_type());
+  require(options.entries > 0, "`entries` must be positive, got ", options.entries);
   std::vector<Variable> variables = {{"z0", problem.z0, options.move},
                                      {"depths", problem.depths, options.depth_move}};
   for (std::size_t i = 0; i < problem.field.parameters.size(); ++i) {
@@ -96,6 +108,8 @@ GradientCheck check_gradients(const GradientProblem& problem, const GradientChec
   for (Variable& variable : variables) {
     require(variable.tensor.is_leaf(), "`", variable.name,
             "` must be a leaf tensor, got the result of a computation");
+    require(variable.tensor.scalar_type() == torch::kFloat64, "gradients are checked in float64, got `", variable.name,
+            "` of type ", variable.tensor.scalar_type());
     require(variable.tensor.is_contiguous(), "`", variable.name, "` must be contiguous");
     variable.tensor.requires_grad_();
     wanted.push_back(variable.tensor);

@@ -6,7 +6,8 @@ ForwardPass run_forward(const FlatField& field, const Tensor& start, const std::
                         const Solver& solver, const Keep& keep) {
   const torch::NoGradGuard no_graph;
   ForwardPass pass{.field = field, .solver = solver, .depths = depths, .given_depths = depths.size()};
-  pass.start = start.detach();
+  // An interpolant outlives the solve and must not follow later changes of the caller's start in place.
+  pass.start = keep.stages ? start.detach().clone() : start.detach();
   TensorEngine engine(pass.field, pass.start, solver, keep);
   ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
   if (solver.observer) {
@@ -42,7 +43,8 @@ Product vector_jacobian(const FlatField& field, double depth, const Tensor& y, c
   Product product{.rate = rate.detach(), .state = {}, .parameters = std::vector<Tensor>(wanted.size())};
   std::vector<Tensor> products(inputs.size());
   if (rate.requires_grad()) {
-    products = torch::autograd::grad({rate}, inputs, {a}, /*retain_graph=*/false, /*create_graph=*/false,
+    // Retained, since a field may hold what was computed from its parameters outside of it.
+    products = torch::autograd::grad({rate}, inputs, {a}, /*retain_graph=*/true, /*create_graph=*/false,
                                      /*allow_unused=*/true);
   }
   const auto or_zeros = [](const Tensor& value, const Tensor& like) {

@@ -1,6 +1,7 @@
 /// Between a forward solve and its gradients: what was computed, and how an adjoint is pulled back through it.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct ForwardPass {
   std::vector<StepRecord> records;
   std::shared_ptr<SolveReport> report;
 };
+
+/// Where a field that jumps at the first depth is seen from the side of the solve.
+inline double inside_first(const ForwardPass& pass) {
+  return std::nextafter(pass.depths.front(), pass.depths.back());
+}
 
 struct Wanted {
   bool depths = false;

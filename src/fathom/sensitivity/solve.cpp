@@ -1,5 +1,6 @@
 #include "fathom/sensitivity/solve.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "fathom/sensitivity/pullback.hpp"
@@ -17,6 +18,12 @@ struct SolveRequest : torch::CustomClassHolder {
   std::vector<double> depths;
   ForwardPass pass = {};  // filled by the forward pass
 };
+
+/// A tensor listed twice, such as a shared weight, gets its gradient once.
+bool listed_before(const std::vector<Tensor>& parameters, std::size_t place) {
+  const auto end = parameters.begin() + std::ptrdiff_t(place);
+  return std::any_of(parameters.begin(), end, [&](const Tensor& other) { return other.is_same(parameters[place]); });
+}
 
 class SolveFunction : public torch::autograd::Function<SolveFunction> {
  public:
@@ -44,7 +51,9 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     auto capsule = context->saved_data["request"].toCapsule();
     const auto& solve = static_cast<const SolveRequest&>(*capsule);
     Wanted wanted{.depths = context->needs_input_grad(1)};
-    for (std::size_t i = 2; i < inputs.size(); ++i) wanted.parameters.push_back(inputs[i].requires_grad());
+    for (std::size_t i = 2; i < inputs.size(); ++i) {
+      wanted.parameters.push_back(inputs[i].requires_grad() && !listed_before(solve.field.parameters, i - 2));
+    }
     Gradients gradients = std::visit(
         [&](const auto& how) {
           if constexpr (std::is_same_v<std::decay_t<decltype(how)>, Unrolled>) {

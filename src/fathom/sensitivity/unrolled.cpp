@@ -11,6 +11,7 @@ Tensor unroll(const ForwardPass& pass, const Tensor& start, const Tensor& depths
   Tensor state = start;
   for (const StepRecord& record : pass.records) {
     const ReplayedStep step = replay(pass, record, state, moving);
+    pass.report->backward_evaluations += step.evaluations;
     for (const SavedPoint& point : record.saved) states[point.place] = step.end;
     for (std::size_t i = 0; i < step.saved.size(); ++i) states[step.places[i]] = step.saved[i];
     state = step.end;
@@ -19,7 +20,7 @@ Tensor unroll(const ForwardPass& pass, const Tensor& start, const Tensor& depths
     if (states[place].defined()) continue;
     states[place] = start;
     if (!moving.defined() || place == 0) continue;
-    const Tensor rate = pass.field.rate(torch::scalar_tensor(pass.depths[0], torch::kFloat64), start);
+    const Tensor rate = pass.field.rate(torch::scalar_tensor(inside_first(pass), torch::kFloat64), start);
     const Tensor apart = anchored(0.0, moving[std::int64_t(place)]) - anchored(0.0, moving[0]);
     states[place] = start + apart.to(start.scalar_type()) * rate;
   }

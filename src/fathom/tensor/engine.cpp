@@ -87,6 +87,7 @@ double TensorEngine::scaled_norm(const Tensor& values, const Tensor& scale) cons
   // A component that is exactly right is within any tolerance, also within none (0 / 0).
   const Tensor ratio = (values / scale).masked_fill(values == 0, 0);
   const auto norm = [](const Tensor& part) {
+    if (part.numel() == 0) return 0.0;  // the adjoint of an empty batch: only gradients of parameters, which do not count
     const double largest = part.abs().max().item<double>();
     if (largest == 0 || !std::isfinite(largest)) return largest;
     // Divided by the largest entry first, so that no square overflows.
@@ -160,6 +161,7 @@ void TensorEngine::accept() {
   rate_known_at_ = method_.first_same_as_last() ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
   if (keep_.stages) {
     finish_dense_stages();
+    refuse_non_finite(stages_);
     records_.back().stages = stages_.clone();
   }
 }
@@ -191,6 +193,13 @@ void TensorEngine::finish_dense_stages() {
   if (end_rate_stage_ > 0) rate_known_at_ = RateKnown::at_end_rate_stage;
 }
 
+void TensorEngine::refuse_non_finite(const Tensor& values) const {
+  if (at::isfinite(values).all().item<bool>()) return;
+  throw ode::SolveFailure(
+      FailureReason::non_finite,
+      {.depth = step_.start, .step = step_.size(), .evaluations = evaluations_, .component = offender()}, "");
+}
+
 void TensorEngine::save_state(std::size_t place) {
   saved_.resize(std::max(saved_.size(), place + 1));
   saved_[place] = state_;
@@ -201,6 +210,7 @@ void TensorEngine::save_inside(std::size_t place, double fraction) {
   finish_dense_stages();
   saved_.resize(std::max(saved_.size(), place + 1));
   saved_[place] = interpolate(method_, step_, before_, stages_, fraction);
+  refuse_non_finite(saved_[place]);
   records_.back().saved.push_back({.place = place, .fraction = fraction});
 }
 

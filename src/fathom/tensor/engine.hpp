@@ -70,6 +70,8 @@ class TensorEngine {
   Tensor scale(const Tensor& other) const;
   void keep_start();
   void thin_out_starts();
+  /// The end of a step may be finite where its interpolant, which reads more rates, is not.
+  void refuse_non_finite(const Tensor& values) const;
 
   const FlatField& field_;
   ode::ButcherTableau method_;

@@ -1,5 +1,6 @@
 #include "fathom/tensor/flat_field.hpp"
 
+#include <cmath>
 #include <numeric>
 
 #include "fathom/support/error.hpp"
@@ -95,7 +96,8 @@ std::string first_non_finite(const Tensor& flat, const std::vector<Part>& parts)
       position[axis] = index % parts[place].shape[axis];
       index /= parts[place].shape[axis];
     }
-    return text(parts[place].name, c10::IntArrayRef(position), " = ", value);
+    const std::string shown = std::isnan(value) ? "nan" : text(value);  // a NaN may carry a sign that means nothing
+    return text(parts[place].name, c10::IntArrayRef(position), " = ", shown);
   }
   return {};
 }
