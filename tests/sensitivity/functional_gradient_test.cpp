@@ -19,13 +19,18 @@ struct Quadrature {
   std::vector<double> nodes, weights;
 
   Quadrature(double from, double to, int panels = 30) {
-    const double near = std::sqrt(5 - 2 * std::sqrt(10.0 / 7)) / 3, far = std::sqrt(5 + 2 * std::sqrt(10.0 / 7)) / 3;
-    const double near_weight = (322 + 13 * std::sqrt(70.0)) / 900, far_weight = (322 - 13 * std::sqrt(70.0)) / 900;
+    const double near = std::sqrt(5 - 2 * std::sqrt(10.0 / 7)) / 3,
+                 far = std::sqrt(5 + 2 * std::sqrt(10.0 / 7)) / 3;
+    const double near_weight = (322 + 13 * std::sqrt(70.0)) / 900,
+                 far_weight = (322 - 13 * std::sqrt(70.0)) / 900;
     const double half = (to - from) / (2 * panels);
     for (int panel = 0; panel < panels; ++panel) {
       const double middle = from + (2 * panel + 1) * half;
-      for (const auto& [node, weight] : {std::pair{-far, far_weight}, {-near, near_weight}, {0.0, 128.0 / 225},
-                                         {near, near_weight}, {far, far_weight}}) {
+      for (const auto& [node, weight] : {std::pair{-far, far_weight},
+                                         {-near, near_weight},
+                                         {0.0, 128.0 / 225},
+                                         {near, near_weight},
+                                         {far, far_weight}}) {
         nodes.push_back(middle + half * node);
         weights.push_back(std::abs(half) * weight);
       }
@@ -37,11 +42,10 @@ struct Quadrature {
 using Theta = std::function<Tensor(const Tensor& s)>;
 
 VectorField field_of(Theta theta, std::vector<Tensor> parameters, bool with_running_loss) {
-  VectorField field{.rate =
-                        [theta](const Tensor& s, const Tensor& z) {
-                          return torch::tanh(theta(s) * z) + theta(s) * torch::sin(s);
-                        },
-                    .parameters = std::move(parameters)};
+  VectorField field{
+      .rate = [theta](const Tensor& s,
+                      const Tensor& z) { return torch::tanh(theta(s) * z) + theta(s) * torch::sin(s); },
+      .parameters = std::move(parameters)};
   if (with_running_loss) {
     field.running_loss = [theta](const Tensor& s, const Tensor& z, const Tensor&) {
       return z.square().sum(1) + theta(s).square().sum();
@@ -62,8 +66,7 @@ Tensor loss_of(const VectorField& field, const std::vector<double>& along = span
 Tensor projection(const Theta& theta, bool with_running_loss, const std::function<double(double)>& weight,
                   double from = span[0], double to = span[1], const std::vector<double>& breaks = {}) {
   const Tensor shift = variables({0.0, 0.0});
-  VectorField field =
-      field_of([=](const Tensor& s) { return theta(s) + shift; }, {shift}, with_running_loss);
+  VectorField field = field_of([=](const Tensor& s) { return theta(s) + shift; }, {shift}, with_running_loss);
   field.break_points = breaks;
   const Quadrature quadrature(from, to);
   const auto gradient = functional_gradient(field, z0, span, terminal, quadrature.nodes, precise);
@@ -99,7 +102,8 @@ TEST_P(FunctionalGradients, ProjectToTheGradientsOfACoefficientOfABasis) {
   };
   const Tensor expected = gradient(loss_of(field_of(theta, {alpha}, with_running_loss())), alpha);
   for (std::size_t j = 0; j < basis.size(); ++j) {
-    EXPECT_LT(distance(projection(theta, with_running_loss(), basis[j]), expected[std::int64_t(j)]), 1e-8) << "psi_" << j;
+    EXPECT_LT(distance(projection(theta, with_running_loss(), basis[j]), expected[std::int64_t(j)]), 1e-8)
+        << "psi_" << j;
   }
 }
 
@@ -124,8 +128,8 @@ TEST_P(FunctionalGradients, GiveTheChangeOfTheLossUnderABump) {
   const auto bump = [](double s) { return std::exp(-40 * (s - 0.9) * (s - 0.9)); };
   const Tensor theta = torch::tensor({0.7, -0.4}, float64), direction = torch::tensor({1.0, -2.0}, float64);
   const auto moved = [&](double by) {
-    return loss_of(field_of([=](const Tensor& s) { return theta + by * bump(s.item<double>()) * direction; }, {},
-                            with_running_loss()))
+    return loss_of(field_of([=](const Tensor& s) { return theta + by * bump(s.item<double>()) * direction; },
+                            {}, with_running_loss()))
         .item<double>();
   };
   const double h = 1e-4, expected = (moved(h) - moved(-h)) / (2 * h);
@@ -136,7 +140,8 @@ TEST_P(FunctionalGradients, GiveTheChangeOfTheLossUnderABump) {
 TEST(FunctionalGradientOfADecay, IsItsClosedFormAtEveryDepthInAnyOrder) {
   // z' = -theta z, L = z(S): a(s) = exp(-theta (S - s)), delta L / delta theta = -a z = -z(S) at every depth.
   const Tensor theta = variable(0.7);
-  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
+  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; },
+                          .parameters = {theta}};
   const std::vector<double> at = {1.0, 0.0, 0.25, 2.0, 0.25};
   for (const auto& along : {std::vector{0.0, 2.0}, std::vector{2.0, 0.0}}) {
     const auto found = functional_gradient(
@@ -162,7 +167,8 @@ TEST(FunctionalGradientOfNothing, WithoutALossIsZero) {
 
 TEST(FunctionalGradientRefuses, DepthsOutsideItsSpan) {
   const Tensor theta = variable(0.7);
-  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
+  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; },
+                          .parameters = {theta}};
   const auto complaint = [&](const std::vector<double>& along, const std::vector<double>& at) {
     return message_of([&] { functional_gradient(field, z0, along, terminal, at); });
   };
@@ -173,18 +179,20 @@ TEST(FunctionalGradientRefuses, DepthsOutsideItsSpan) {
 
 TEST(FunctionalGradientRefuses, ALossThatIsNoScalar) {
   const Tensor theta = variable(0.7);
-  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
-  EXPECT_EQ(message_of([&] {
-              functional_gradient(field, z0, span, [](const Tensor& z) { return z; }, {0.5});
-            }),
-            "the terminal loss must be a scalar, got shape [2, 2]");
+  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; },
+                          .parameters = {theta}};
+  EXPECT_EQ(
+      message_of([&] { functional_gradient(field, z0, span, [](const Tensor& z) { return z; }, {0.5}); }),
+      "the terminal loss must be a scalar, got shape [2, 2]");
 }
 
 TEST(FunctionalGradientRefuses, ParametersThatWantNoGradient) {
   const Tensor theta = torch::scalar_tensor(0.7, float64);
-  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
+  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; },
+                          .parameters = {theta}};
   EXPECT_EQ(message_of([&] { functional_gradient(field, z0, span, terminal, {0.5}); }),
-            "parameter 0 of the field must want a gradient for its functional gradient; call `requires_grad_()` on it");
+            "parameter 0 of the field must want a gradient for its functional gradient; call "
+            "`requires_grad_()` on it");
 }
 
 }  // namespace

@@ -79,11 +79,10 @@ TEST_P(Checker, BlamesTheVariableWhoseGradientIsWrong) {
 
 TEST(CheckerOfGradients, PrintsATableOfEveryVariable) {
   const std::string table = check_gradients(cubic_problem(Mistake::flipped_sign, Discrete{}, true)).table();
-  const std::regex whole(
-      R"(variable     entries     largest   rel\. error\n)"
-      R"(z0                 4   \S+    \S+  ok\n)"
-      R"(depths             3   \S+    \S+  ok\n)"
-      R"(parameter 0        2   \S+    2\.000e\+00  WRONG\n)");
+  const std::regex whole(R"(variable     entries     largest   rel\. error\n)"
+                         R"(z0                 4   \S+    \S+  ok\n)"
+                         R"(depths             3   \S+    \S+  ok\n)"
+                         R"(parameter 0        2   \S+    2\.000e\+00  WRONG\n)");
   EXPECT_TRUE(std::regex_match(table, whole)) << table;
 }
 
@@ -116,7 +115,8 @@ TEST(CheckerOfGradients, AllowsTheToleranceItIsGiven) {
 
 TEST(CheckerOfGradients, PutsEveryEntryBackWhereItWas) {
   const GradientProblem problem = cubic_problem(Mistake::none, Discrete{});
-  const Tensor z0 = problem.z0.clone(), theta = problem.field.parameters[0].clone(), depths = problem.depths.clone();
+  const Tensor z0 = problem.z0.clone(), theta = problem.field.parameters[0].clone(),
+               depths = problem.depths.clone();
   check_gradients(problem);
   EXPECT_TRUE(torch::equal(problem.z0, z0));
   EXPECT_TRUE(torch::equal(problem.field.parameters[0], theta));
@@ -154,14 +154,19 @@ TEST(CheckerOfGradients, RefusesWhatItCannotMove) {
     change(problem);
     return message_of([&] { check_gradients(problem); });
   };
-  EXPECT_EQ(complaint([](GradientProblem& problem) { problem.z0 = variables({1.0, 2.0}) * 2; }),
+  EXPECT_EQ(complaint([](GradientProblem& problem) {
+              problem.z0 = variables({1.0, 2.0}) * 2;
+            }),
             "`z0` must be a leaf tensor, got the result of a computation");
   EXPECT_EQ(complaint([](GradientProblem& problem) { problem.field.parameters[0] = variable(1.0) * 2; }),
             "`parameter 0` must be a leaf tensor, got the result of a computation");
-  EXPECT_EQ(complaint([](GradientProblem& problem) { problem.z0 = problem.z0.t(); }), "`z0` must be contiguous");
+  EXPECT_EQ(complaint([](GradientProblem& problem) { problem.z0 = problem.z0.t(); }),
+            "`z0` must be contiguous");
   EXPECT_EQ(complaint([](GradientProblem& problem) { problem.z0 = problem.z0.to(torch::kFloat32); }),
             "gradients are checked in float64, got `z0` of type Float");
-  EXPECT_EQ(complaint([](GradientProblem& problem) { problem.field.parameters[0] = torch::ones({2}, torch::kFloat32); }),
+  EXPECT_EQ(complaint([](GradientProblem& problem) {
+              problem.field.parameters[0] = torch::ones({2}, torch::kFloat32);
+            }),
             "gradients are checked in float64, got `parameter 0` of type Float");
   EXPECT_EQ(complaint([](GradientProblem& problem) {
               problem.loss = [](const Solution& solution) { return solution.states[-1]; };

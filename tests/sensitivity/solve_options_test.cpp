@@ -14,7 +14,9 @@ VectorField decay(const Tensor& theta) {
   return {.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 class SolveOptions : public EverySensitivity {};
 INSTANTIATE_TEST_SUITE_P(By, SolveOptions, ::testing::ValuesIn(all_sensitivities()), name_of);
@@ -47,8 +49,10 @@ TEST(InterpolantOfASolve, IsAsExactBetweenTheSavedDepthsAsItsTolerance) {
 }
 
 TEST(InterpolantOfASolve, RefusesDepthsOutsideTheSpan) {
-  const Solution solution = solve(decay(variable(1.0)), torch::ones({1}, float64), {0.5, 2.0}, {.dense = true});
-  EXPECT_EQ(message_of([&] { solution.interpolant(0.25); }), "depth 0.25 is outside the solved span from 0.5 to 2");
+  const Solution solution =
+      solve(decay(variable(1.0)), torch::ones({1}, float64), {0.5, 2.0}, {.dense = true});
+  EXPECT_EQ(message_of([&] { solution.interpolant(0.25); }),
+            "depth 0.25 is outside the solved span from 0.5 to 2");
   EXPECT_TRUE(contains(message_of([&] { solution.interpolant(NAN); }), "outside the solved span"));
 }
 
@@ -89,7 +93,8 @@ TEST(ObserverOfASolve, SeesEveryAttemptWithTheStateItLeft) {
   solver.observer = [&](const StepEvent& event, const Tensor& state) {
     ++attempts;
     EXPECT_EQ(state.sizes(), (std::vector<std::int64_t>{2, 3}));
-    if (event.accepted) worst = std::max(worst, distance(state, torch::full({2, 3}, std::exp(-event.step.end), float64)));
+    if (event.accepted)
+      worst = std::max(worst, distance(state, torch::full({2, 3}, std::exp(-event.step.end), float64)));
     return Next::proceed;
   };
   const Solution solution = solve(decay(variable(1.0)), torch::ones({2, 3}, float64), {0.0, 3.0}, solver);
@@ -99,8 +104,9 @@ TEST(ObserverOfASolve, SeesEveryAttemptWithTheStateItLeft) {
 }
 
 TEST(ObserverOfASolve, StopsWithTheReachedDepthsAndTheStopPoint) {
-  const Solution solution = solve(decay(variable(1.0)), torch::ones({1}, float64), {0.0, 0.25, 0.5, 50.0, 60.0},
-                                  stopping_after(0.6, adaptive(dopri5(), 1e-8)));
+  const Solution solution =
+      solve(decay(variable(1.0)), torch::ones({1}, float64), {0.0, 0.25, 0.5, 50.0, 60.0},
+            stopping_after(0.6, adaptive(dopri5(), 1e-8)));
   ASSERT_EQ(solution.depths.size(), 4u);
   EXPECT_EQ(solution.depths[2], 0.5);
   EXPECT_GT(solution.depths[3], 0.6);
@@ -166,14 +172,26 @@ TEST_P(SolveOptions, EachPieceOfAFieldHasItsExactGradientWithFixedSteps) {
   for (const auto& method : {dopri5(), rk4()}) expect_exact_pieces(fixed(method, 101), sensitivity(), 1e-5);
 }
 
+TEST(CheckpointsAtBreakPoints, RepeatTheirStepsFromTheSideOfEachPiece) {
+  const auto gradient_by = [](const Discrete& how) {
+    const Tensor theta = variables({-8.0, 5.0, -3.0});
+    const Solution solution =
+        solve(piecewise(theta), torch::ones({1}, float64), {0.0, 1.0}, fixed(dopri5(), 12), how);
+    return gradient(solution.states[-1].sum(), theta);
+  };
+  EXPECT_TRUE(torch::equal(gradient_by({.checkpoint_every = 100}), gradient_by({})));
+}
+
 TEST_P(SolveOptions, BreakPointOnASavedDepthIsSeenFromTheSideOfItsSolve) {
   const Tensor theta = variables({-0.5, 2.0, -1.0}), depths = variables({0.0, 0.4, 1.0});
-  const Solution forwards = solve(piecewise(theta), torch::ones({1}, float64), depths, precise, sensitivity());
+  const Solution forwards =
+      solve(piecewise(theta), torch::ones({1}, float64), depths, precise, sensitivity());
   EXPECT_NEAR(forwards.states[1].item<double>(), std::exp(-0.2), 1e-9);
   // dz/ds at the break point from its left: theta_0 z
   EXPECT_NEAR(gradient(forwards.states[1].sum(), depths)[1].item<double>(), -0.5 * std::exp(-0.2), 1e-7);
   const Tensor loss = forwards.states[1].sum() + forwards.states[2].sum();
-  const Tensor expected = torch::exp(0.4 * theta[0]) + torch::exp(0.4 * theta[0] + 0.3 * (theta[1] + theta[2]));
+  const Tensor expected =
+      torch::exp(0.4 * theta[0]) + torch::exp(0.4 * theta[0] + 0.3 * (theta[1] + theta[2]));
   EXPECT_LT(distance(gradient(loss, theta), gradient(expected, theta)), 1e-8);
 
   const Tensor reversed = variables({1.0, 0.4, 0.0});
@@ -186,7 +204,8 @@ TEST_P(SolveOptions, BreakPointOnTheBoundsIsSeenFromInside) {
   const Tensor theta = variables({-0.5, 2.0, -1.0});
   for (const auto& span : {std::vector{0.4, 0.4, 0.7}, std::vector{0.7, 0.7, 0.4}}) {
     const Tensor depths = variables(span);
-    const Solution solution = solve(piecewise(theta), torch::ones({1}, float64), depths, precise, sensitivity());
+    const Solution solution =
+        solve(piecewise(theta), torch::ones({1}, float64), depths, precise, sensitivity());
     const double end = std::exp(2 * (span[2] - span[0]));
     EXPECT_NEAR(solution.states[-1].item<double>(), end, 1e-9);
     EXPECT_NEAR(gradient(solution.states[-1].sum(), depths)[0].item<double>(), -2 * end, 1e-7);

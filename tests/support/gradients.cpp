@@ -83,7 +83,9 @@ Tensor gradient(const Tensor& loss, const Tensor& variable) {
 
 Tensor variable(double value) { return torch::scalar_tensor(value, float64).requires_grad_(); }
 
-Tensor variables(const std::vector<double>& values) { return torch::tensor(values, float64).requires_grad_(); }
+Tensor variables(const std::vector<double>& values) {
+  return torch::tensor(values, float64).requires_grad_();
+}
 
 double distance(const std::vector<Tensor>& given, const std::vector<Tensor>& expected) {
   double worst = 0;

@@ -28,7 +28,8 @@ TEST(BadFields, OfTheRightSizeButTheWrongShapeAreNamed) {
 
 TEST(BadFields, OfTheWrongTypeAreNamed) {
   EXPECT_EQ(complaint([](const Tensor&, const Tensor& z) { return z.to(torch::kFloat32); }),
-            "the field must return the type of the state Double, got Float; convert parameters and state to one type");
+            "the field must return the type of the state Double, got Float; convert parameters and state to "
+            "one type");
 }
 
 TEST(BadFields, WithoutResultAreNamed) {
@@ -53,10 +54,13 @@ TEST(BadFields, WhoseRunningLossIsNotOnePerSampleAreNamed) {
     return message_of([&] { solve({.rate = decay, .running_loss = loss}, ones, {0.0, 1.0}); });
   };
   using Loss = std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>;
-  EXPECT_EQ(complaint_about(Loss([](const Tensor&, const Tensor& z, const Tensor&) { return z.square().sum(); })),
-            "the running loss must return one value a sample, shape [4], got []; reduce the other axes, not the first");
+  EXPECT_EQ(
+      complaint_about(Loss([](const Tensor&, const Tensor& z, const Tensor&) { return z.square().sum(); })),
+      "the running loss must return one value a sample, shape [4], got []; reduce the other axes, not the "
+      "first");
   EXPECT_EQ(complaint_about(Loss([](const Tensor&, const Tensor& z, const Tensor&) { return z.square(); })),
-            "the running loss must return one value a sample, shape [4], got [4, 2]; reduce the other axes, not the first");
+            "the running loss must return one value a sample, shape [4], got [4, 2]; reduce the other axes, "
+            "not the first");
 }
 
 TEST(BadStarts, OfIntegersAreNamed) {
@@ -82,12 +86,15 @@ TEST(BadDepths, OfAnotherTypeOrShapeAreNamed) {
             "`depths` must be a 1-dimensional float64 tensor, got [3] Float");
   EXPECT_EQ(complaint_about_depths(torch::zeros({3, 1}, float64)),
             "`depths` must be a 1-dimensional float64 tensor, got [3, 1] Double");
-  EXPECT_EQ(complaint_about_depths({}), "`depths` must be a 1-dimensional float64 tensor, got an undefined one");
+  EXPECT_EQ(complaint_about_depths({}),
+            "`depths` must be a 1-dimensional float64 tensor, got an undefined one");
 }
 
 TEST(BadDepths, ThatAreTooFewAreNamed) {
-  EXPECT_EQ(complaint_about_depths(torch::zeros({1}, float64)), "`depths` needs a start and an end, got 1 value(s)");
-  EXPECT_EQ(complaint_about_depths(torch::zeros({0}, float64)), "`depths` needs a start and an end, got 0 value(s)");
+  EXPECT_EQ(complaint_about_depths(torch::zeros({1}, float64)),
+            "`depths` needs a start and an end, got 1 value(s)");
+  EXPECT_EQ(complaint_about_depths(torch::zeros({0}, float64)),
+            "`depths` needs a start and an end, got 0 value(s)");
 }
 
 TEST(BadDepths, ThatTurnRoundAreNamed) {
@@ -96,7 +103,8 @@ TEST(BadDepths, ThatTurnRoundAreNamed) {
 }
 
 TEST(BadDepths, ThatAreNotFiniteAreNamed) {
-  EXPECT_EQ(complaint_about_depths(torch::tensor({0.0, double(NAN)}, float64)), "`depths` must be finite, got nan at place 1");
+  EXPECT_EQ(complaint_about_depths(torch::tensor({0.0, double(NAN)}, float64)),
+            "`depths` must be finite, got nan at place 1");
 }
 
 class OtherParameterTypes : public EverySensitivity {};
@@ -104,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(By, OtherParameterTypes, ::testing::ValuesIn(all_sensit
 
 TEST_P(OtherParameterTypes, OfAFloat32ParameterUnderAFloat64StateGetTheirOwnTypeBack) {
   const Tensor theta = torch::full({2}, 0.5, torch::kFloat32).requires_grad_();
-  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; }, .parameters = {theta}};
+  const VectorField field{.rate = [theta](const Tensor&, const Tensor& z) { return -theta * z; },
+                          .parameters = {theta}};
   const Solution solution = solve(field, ones, {0.0, 0.4, 1.0}, adaptive(dopri5(), 1e-8), sensitivity());
   const Tensor given = gradient(solution.states[-1].sum(), theta);
   EXPECT_EQ(given.scalar_type(), torch::kFloat32);

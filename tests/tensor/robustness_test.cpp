@@ -39,7 +39,8 @@ void expect_survival_or_blame(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto pick = [&](std::size_t size) { return std::size_t(random()) % size; };
   const auto& method = ode::all_methods()[pick(ode::all_methods().size())];
-  Solver solver = method.adaptive() && pick(2) == 0 ? adaptive(method, method.order > 3 ? 1e-7 : 1e-5) : fixed(method, 20);
+  Solver solver = method.adaptive() && pick(2) == 0 ? adaptive(method, method.order > 3 ? 1e-7 : 1e-5)
+                                                    : fixed(method, 20);
   solver.dense = pick(2) == 0;
   const std::int64_t evaluation = std::int64_t(pick(60)), component = std::int64_t(pick(8));
   const double infinity = std::numeric_limits<double>::infinity();
@@ -56,7 +57,8 @@ void expect_survival_or_blame(std::uint32_t seed) {
     EXPECT_LT(failure.site.evaluations, 1000);
     EXPECT_TRUE(std::regex_search(failure.site.component, std::regex(R"(z\[\d, \d\] = (-?inf|nan))")))
         << failure.site.component;
-    const std::regex whole(R"(solve failed at depth .*: .* is not finite \(step .*, evaluation \d+\); check the field .*)");
+    const std::regex whole(
+        R"(solve failed at depth .*: .* is not finite \(step .*, evaluation \d+\); check the field .*)");
     EXPECT_TRUE(std::regex_match(failure.what(), whole)) << failure.what();
   }
 }
@@ -99,7 +101,8 @@ TEST(NonFiniteRates, NameTheRunningLoss) {
   field.running_loss = [](const Tensor&, const Tensor& z, const Tensor&) { return (z - 2).sum(1).log(); };
   const auto failure = failure_of([&] { solve(field, ones, {0.0, 1.0}); });
   ASSERT_TRUE(failure);
-  EXPECT_NE(failure->site.component.find("running loss[0] = nan"), std::string::npos) << failure->site.component;
+  EXPECT_NE(failure->site.component.find("running loss[0] = nan"), std::string::npos)
+      << failure->site.component;
 }
 
 /// z' = z^2 from 1 to 2; the solution ends at depth 1.
@@ -144,7 +147,8 @@ TEST(ThrowingField, IsATypedFailureThatKeepsItsException) {
 
 class FieldThatThrowsOnTheWayBack : public EverySensitivity {};
 INSTANTIATE_TEST_SUITE_P(By, FieldThatThrowsOnTheWayBack,  // Unrolled does not evaluate the field again
-                         ::testing::Values(all_sensitivities()[0], all_sensitivities()[1], all_sensitivities()[2]),
+                         ::testing::Values(all_sensitivities()[0], all_sensitivities()[1],
+                                           all_sensitivities()[2]),
                          name_of);
 
 TEST_P(FieldThatThrowsOnTheWayBack, LeavesTheSolveUsable) {
@@ -177,12 +181,14 @@ TEST_P(DegenerateFields, ZeroFieldKeepsTheStateAndItsGradient) {
 }
 
 TEST_P(DegenerateFields, ConstantFieldWithoutGraphMovesTheState) {
-  const VectorField field{.rate = [](const Tensor&, const Tensor& z) { return torch::full_like(z, 2.0).detach(); }};
+  const VectorField field{
+      .rate = [](const Tensor&, const Tensor& z) { return torch::full_like(z, 2.0).detach(); }};
   const Tensor z0 = ones.clone().requires_grad_(), depths = variables({0.0, 0.5, 3.0});
   const Solution solution = solve(field, z0, depths, {}, sensitivity());
   EXPECT_LT(distance(solution.states[-1], 7 * ones), 1e-12);
   EXPECT_LT(distance(gradient(solution.states[-1].sum(), z0), ones), 1e-12);
-  EXPECT_LT(distance(gradient(solution.states[-1].sum(), depths), torch::tensor({-16.0, 0.0, 16.0}, float64)), 1e-12);
+  EXPECT_LT(distance(gradient(solution.states[-1].sum(), depths), torch::tensor({-16.0, 0.0, 16.0}, float64)),
+            1e-12);
 }
 
 TEST_P(DegenerateFields, TinyAndHugeStatesKeepTheirRelativeAccuracy) {
@@ -191,7 +197,9 @@ TEST_P(DegenerateFields, TinyAndHugeStatesKeepTheirRelativeAccuracy) {
     const Solver solver{.steps = AdaptiveSteps{.relative_tolerance = tolerance, .absolute_tolerance = 0}};
     const Solution solution = solve(decay(), z0, {0.0, 0.5, 1.0}, solver, sensitivity());
     EXPECT_NEAR(solution.states[-1][0].template item<double>() / size, std::exp(-1), 20 * tolerance) << size;
-    EXPECT_NEAR(gradient(solution.states[-1].sum(), z0)[0].template item<double>(), std::exp(-1), 20 * tolerance) << size;
+    EXPECT_NEAR(gradient(solution.states[-1].sum(), z0)[0].template item<double>(), std::exp(-1),
+                20 * tolerance)
+        << size;
   };
   for (const double size : {1e-300, 1e300}) check(size, torch::kFloat64, 1e-7);
   for (const double size : {1e-30, 1e30}) check(size, torch::kFloat32, 1e-5);
@@ -201,6 +209,23 @@ TEST_P(DegenerateFields, HugeStatesAreSolvedWithTheDefaultTolerance) {
   const Tensor z0 = torch::full({3}, 1e300, float64).requires_grad_();
   const Solution solution = solve(decay(), z0, {0.0, 1.0}, {}, sensitivity());
   EXPECT_NEAR(solution.states[-1][0].item<double>() / 1e300, std::exp(-1), 1e-3);
+}
+
+TEST(NormsInFloat32, OverflowNoSoonerThanInFloat64) {
+  const auto first_step = [](auto type) {
+    double size = 0;
+    Solver solver;
+    solver.observer = [&](const StepEvent& event, const Tensor&) {
+      size = event.step.size();
+      return Next::stop;
+    };
+    const VectorField field{
+        .rate = [](const Tensor& s, const Tensor& z) { return 1e16 * torch::cos(z * 0 + s); }};
+    solve(field, torch::zeros({8}, type), {0.0, 1.0}, solver);
+    return size;
+  };
+  // The rate is 1e20 times the tolerance; its square is beyond float32.
+  EXPECT_NEAR(first_step(torch::kFloat32) / first_step(torch::kFloat64), 1, 1e-2);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ Solver for_stretch(const Solver& solver, double stretch, double span) {
 double along_field(const ForwardPass& pass, std::size_t place, const Tensor& a) {
   const torch::NoGradGuard no_graph;
   const bool at_first = pass.depths[place] == pass.depths.front();
-  const double depth = at_first ? inside_first(pass) : std::nextafter(pass.depths[place], pass.depths.front());
+  const double depth =
+      at_first ? inside_first(pass) : std::nextafter(pass.depths[place], pass.depths.front());
   const Tensor rate =
       pass.field.rate(torch::scalar_tensor(depth, torch::kFloat64), pass.states[std::int64_t(place)]);
   pass.report->backward_evaluations += 1;

@@ -108,8 +108,8 @@ GradientCheck check_gradients(const GradientProblem& problem, const GradientChec
   for (Variable& variable : variables) {
     require(variable.tensor.is_leaf(), "`", variable.name,
             "` must be a leaf tensor, got the result of a computation");
-    require(variable.tensor.scalar_type() == torch::kFloat64, "gradients are checked in float64, got `", variable.name,
-            "` of type ", variable.tensor.scalar_type());
+    require(variable.tensor.scalar_type() == torch::kFloat64, "gradients are checked in float64, got `",
+            variable.name, "` of type ", variable.tensor.scalar_type());
     require(variable.tensor.is_contiguous(), "`", variable.name, "` must be contiguous");
     variable.tensor.requires_grad_();
     wanted.push_back(variable.tensor);

@@ -22,7 +22,8 @@ struct SolveRequest : torch::CustomClassHolder {
 /// A tensor listed twice, such as a shared weight, gets its gradient once.
 bool listed_before(const std::vector<Tensor>& parameters, std::size_t place) {
   const auto end = parameters.begin() + std::ptrdiff_t(place);
-  return std::any_of(parameters.begin(), end, [&](const Tensor& other) { return other.is_same(parameters[place]); });
+  return std::any_of(parameters.begin(), end,
+                     [&](const Tensor& other) { return other.is_same(parameters[place]); });
 }
 
 class SolveFunction : public torch::autograd::Function<SolveFunction> {

@@ -87,7 +87,8 @@ double TensorEngine::scaled_norm(const Tensor& values, const Tensor& scale) cons
   // A component that is exactly right is within any tolerance, also within none (0 / 0).
   const Tensor ratio = (values / scale).masked_fill(values == 0, 0);
   const auto norm = [](const Tensor& part) {
-    if (part.numel() == 0) return 0.0;  // the adjoint of an empty batch: only gradients of parameters, which do not count
+    if (part.numel() == 0)
+      return 0.0;  // the adjoint of an empty batch: only gradients of parameters, which do not count
     const double largest = part.abs().max().item<double>();
     if (largest == 0 || !std::isfinite(largest)) return largest;
     // Divided by the largest entry first, so that no square overflows.

@@ -96,7 +96,8 @@ std::string first_non_finite(const Tensor& flat, const std::vector<Part>& parts)
       position[axis] = index % parts[place].shape[axis];
       index /= parts[place].shape[axis];
     }
-    const std::string shown = std::isnan(value) ? "nan" : text(value);  // a NaN may carry a sign that means nothing
+    const std::string shown =
+        std::isnan(value) ? "nan" : text(value);  // a NaN may carry a sign that means nothing
     return text(parts[place].name, c10::IntArrayRef(position), " = ", shown);
   }
   return {};
