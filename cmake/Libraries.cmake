@@ -24,6 +24,18 @@ function(fathom_library target sources)
   target_compile_options(${target} PRIVATE -Wconversion -Wsign-conversion)
 endfunction()
 
+# Kernels of the fused engine for instruction sets beyond the baseline; which of them runs is decided at run time.
+set(kernel_flags -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+set(avx2_flags -mavx2 -mfma)
+set(avx512_flags -mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512)
+foreach(set IN ITEMS baseline avx2 avx512)
+  set_source_files_properties(${fathom_source_root}/fused/kernels_${set}.cpp PROPERTIES
+    COMPILE_OPTIONS "${kernel_flags};${${set}_flags}")
+endforeach()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(FILTER runtime_sources EXCLUDE REGEX "kernels_avx[0-9]+\\.cpp$")
+endif()
+
 fathom_library(fathom_runtime "${runtime_sources}")
 add_library(fathom::runtime ALIAS fathom_runtime)
 set_target_properties(fathom_runtime PROPERTIES EXPORT_NAME runtime)

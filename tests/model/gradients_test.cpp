@@ -43,18 +43,14 @@ std::vector<Combination> meaningful() {
   return some;
 }
 
-/// Every basis with two of the controls; controls, orders and augmentations take turns. On these the continuous adjoint
-/// is checked, which costs twenty times as much.
-std::vector<Combination> some_of_everything() {
-  std::vector<Combination> some;
-  for (std::size_t b = 0; b < bases.size(); ++b) {
-    for (std::size_t c = 2 * b; c < 2 * b + 2; ++c) {
-      Combination next{bases[b], controls[c % controls.size()], orders[(b + c) % orders.size()],
-                       augmentations[(2 * b + c) % augmentations.size()]};
-      if (!next.is_meaningful()) next.augmentation = "partial";
-      some.push_back(next);
-    }
-  }
+/// Those on which the continuous adjoint is checked at 1e-12: all that the fused engine runs, and of the others, where it
+/// costs a second each, every basis, control, order and augmentation in turn.
+std::vector<Combination> with_adjoint() {
+  std::vector<Combination> some = meaningful();
+  std::erase_if(some, [turn = 0](const Combination& combination) mutable {
+    const bool by_tensors = combination.basis == "hypernetwork" || combination.control == "driven";
+    return by_tensors && turn++ % 13 != 0;
+  });
   return some;
 }
 
@@ -175,7 +171,7 @@ TEST(TheProduct, LeavesOutOnlyTheRawInputOfModelsWithoutAnInputLayer) {
 
 TEST(TheProduct, HasEveryChoiceOfEachKindAmongThoseOfTheAdjoint) {
   std::set<std::string> basis, control, order, augmentation;
-  for (const Combination& some : some_of_everything()) {
+  for (const Combination& some : with_adjoint()) {
     EXPECT_TRUE(some.is_meaningful()) << some.name();
     basis.insert(some.basis), control.insert(some.control);
     order.insert(some.order), augmentation.insert(some.augmentation);
@@ -195,9 +191,9 @@ TEST_P(EveryModel, HasGradientsEqualToFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(Product, EveryModel, ::testing::ValuesIn(meaningful()), label);
 
-class SomeOfEverything : public ::testing::TestWithParam<Combination> {};
+class WithAdjoint : public ::testing::TestWithParam<Combination> {};
 
-TEST_P(SomeOfEverything, HasAnAdjointThatAgreesWithDiscreteAtTightTolerance) {
+TEST_P(WithAdjoint, HasAnAdjointThatAgreesWithDiscreteAtTightTolerance) {
   const Solver tight = adaptive(dop853(), 1e-12);
   Model exact(GetParam(), tight, Discrete{}), adjoint(GetParam(), tight, Adjoint{});
   EXPECT_LT(distance(gradients_of(adjoint.loss(), adjoint.variables()),
@@ -205,7 +201,7 @@ TEST_P(SomeOfEverything, HasAnAdjointThatAgreesWithDiscreteAtTightTolerance) {
             1e-8);
 }
 
-INSTANTIATE_TEST_SUITE_P(Product, SomeOfEverything, ::testing::ValuesIn(some_of_everything()), label);
+INSTANTIATE_TEST_SUITE_P(Product, WithAdjoint, ::testing::ValuesIn(with_adjoint()), label);
 
 }  // namespace
 }  // namespace fathom::testing

@@ -1,5 +1,6 @@
 #include "fathom/model/flow.hpp"
 
+#include "fathom/field/lower.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/model/trace.hpp"
 #include "fathom/support/error.hpp"
@@ -41,7 +42,7 @@ void FlowImpl::check(const Tensor& x, const Tensor& condition) const {
           condition.defined() ? condition.sizes() : c10::IntArrayRef{});
 }
 
-VectorField FlowImpl::vector_field(const Tensor& control) const {
+VectorField FlowImpl::vector_field(const Tensor& control, const Tensor& start, Carries carries) const {
   VectorField vector_field{
       .rate = {}, .parameters = field_->parameters(), .break_points = field_->break_points()};
   for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
@@ -55,6 +56,11 @@ VectorField FlowImpl::vector_field(const Tensor& control) const {
   vector_field.rate = [field = field_, seen](const Tensor& s, const Tensor& z) {
     return field->rate(s, seen, z);
   };
+  const bool with_divergence = carries == Carries::state_and_divergence;
+  if (options_.solver.fused) {
+    vector_field.lowered = lower(field_, start, {.control = seen, .divergence = with_divergence});
+  }
+  if (!with_divergence) return vector_field;
   const bool plain = is_plain_mlp(field_);
   vector_field.running_loss = [field = field_, seen, plain](const Tensor& s, const Tensor& z, const Tensor&) {
     return plain ? mlp_divergence(field, s, seen, z) : exact_divergence(field, s, seen, z);
@@ -63,8 +69,9 @@ VectorField FlowImpl::vector_field(const Tensor& control) const {
 }
 
 Solution FlowImpl::solve_with_trace(const Tensor& x, const Tensor& control) {
-  VectorField carrying = vector_field(control);
+  VectorField carrying = vector_field(control, x, Carries::state_and_divergence);
   if (options_.trace != Trace::exact) {
+    carrying.lowered = {.program = {}, .reason = "a trace by probes has no kernel"};
     const Tensor probe = probe_like(x, options_.trace);
     const Tensor seen = control.defined() && control.requires_grad() ? carrying.parameters.back() : control;
     carrying.running_loss = [field = field_, seen, probe](const Tensor& s, const Tensor& z, const Tensor&) {
@@ -94,8 +101,7 @@ Tensor FlowImpl::trace_only_log_prob(const Tensor& x) {
 }
 
 Tensor FlowImpl::carried(const Tensor& from, double first, double last, const Tensor& control) {
-  VectorField plain = vector_field(control);
-  plain.running_loss = {};
+  const VectorField plain = vector_field(control, from, Carries::state);
   const Solution solution = solve(plain, from, {first, last}, options_.solver, options_.sensitivity);
   report_ = solution.shared_report;
   return solution.states[-1];
@@ -122,9 +128,9 @@ Tensor FlowImpl::sample(std::int64_t count, const Tensor& condition) {
 /// z and J = dz/dx together: J' = f_z J + f_u.
 FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
   const std::int64_t batch = x.size(0), d = x.size(1);
-  VectorField both = vector_field(x);
+  VectorField both = vector_field(x, x, Carries::state);
+  both.lowered = {.program = {}, .reason = "the total Jacobian has no kernel"};
   const Tensor u = x.requires_grad() ? both.parameters.back() : x;
-  both.running_loss = {};
   both.rate = [field = field_, u, batch, d](const Tensor& s, const Tensor& state) {
     const Tensor z = state.narrow(1, 0, d), J = state.narrow(1, d, d * d).view({batch, d, d});
     const auto rate = [&](const Tensor& at, const Tensor& control) { return field->rate(s, control, at); };

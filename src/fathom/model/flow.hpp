@@ -52,7 +52,9 @@ class FlowImpl : public torch::nn::Module {
   FlowOptions& options() { return options_; }
 
  private:
-  VectorField vector_field(const Tensor& control) const;
+  enum class Carries { state, state_and_divergence };
+  /// The field on states like `start`; with its divergence as running loss, or without.
+  VectorField vector_field(const Tensor& control, const Tensor& start, Carries carries) const;
   Tensor carried(const Tensor& from, double first, double last, const Tensor& control);
   Solution solve_with_trace(const Tensor& x, const Tensor& control);
   struct Mapped {

@@ -1,5 +1,8 @@
 #include "fathom/model/neural_ode.hpp"
 
+#include <algorithm>
+
+#include "fathom/field/lower.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -32,10 +35,31 @@ std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> joined(
   };
 }
 
+/// Means over the samples, rounded up; extremes and times of all.
+SolveReport mean_of(const std::vector<std::shared_ptr<SolveReport>>& reports) {
+  SolveReport mean = *reports.front();
+  for (std::size_t i = 1; i < reports.size(); ++i) {
+    const SolveReport& one = *reports[i];
+    mean.evaluations += one.evaluations;
+    mean.backward_evaluations += one.backward_evaluations;
+    mean.accepted += one.accepted;
+    mean.rejected += one.rejected;
+    mean.smallest_step = std::min(mean.smallest_step, one.smallest_step);
+    mean.largest_step = std::max(mean.largest_step, one.largest_step);
+    mean.seconds += one.seconds;
+  }
+  const std::int64_t count = std::int64_t(reports.size());
+  for (std::int64_t* total :
+       {&mean.evaluations, &mean.backward_evaluations, &mean.accepted, &mean.rejected}) {
+    *total = (*total + count - 1) / count;
+  }
+  return mean;
+}
+
 }  // namespace
 
 NeuralOdeImpl::NeuralOdeImpl(Field field, NeuralOdeOptions options)
-    : field_(std::move(field)), options_(std::move(options)), report_(std::make_shared<SolveReport>()) {
+    : field_(std::move(field)), options_(std::move(options)), reports_{std::make_shared<SolveReport>()} {
   require(field_ != nullptr, "a NeuralOde needs a field, got none");
   register_module("field", field_);
   if (!options_.input_layer.is_empty()) register_module("input_layer", options_.input_layer.ptr());
@@ -78,13 +102,47 @@ Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, 
                             const Tensor& scale, const Solver& solver) {
   const bool has_input_layer = !options_.input_layer.is_empty();
   const Tensor z0 = has_input_layer ? options_.input_layer.forward(x) : x;
+  const Tensor seen = control.defined() ? control : x;
+  const bool one_by_one = options_.steps_per_sample && z0.dim() > 0 && z0.size(0) > 1;
+  return one_by_one ? run_one_by_one(z0, depths, seen, scale, solver)
+                    : run_from(z0, depths, seen, scale, solver);
+}
+
+Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<double>& depths,
+                                       const Tensor& control, const Tensor& scale, const Solver& solver) {
+  require(
+      !solver.dense && !solver.observer,
+      "with `steps_per_sample` there is no one solve to keep dense or to observe; solve the samples apart");
+  const bool has_control = control.dim() > 0 && control.size(0) == z0.size(0);
+  require(has_control || !field_->is_controlled(), "the control must have the batch of the state ",
+          z0.sizes(), ", got shape ", control.sizes());
+  std::vector<Tensor> states, losses;
+  std::vector<std::shared_ptr<SolveReport>> reports;
+  for (std::int64_t i = 0; i < z0.size(0); ++i) {
+    const auto sample = [&](const Tensor& all) { return all.defined() ? all.narrow(0, i, 1) : all; };
+    const Solution one =
+        run_from(sample(z0), depths, has_control ? sample(control) : control, sample(scale), solver);
+    states.push_back(one.states);
+    if (one.running_loss.defined()) losses.push_back(one.running_loss);
+    reports.push_back(one.shared_report);
+  }
+  reports_ = std::move(reports);
+  Solution solution{.depths = depths, .states = torch::cat(states, 1)};
+  if (!losses.empty()) solution.running_loss = torch::cat(losses, 1);
+  solution.shared_report = std::make_shared<SolveReport>(report());
+  return solution;
+}
+
+Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
+                                 const Tensor& scale, const Solver& solver) {
   VectorField vector_field{.rate = {}, .parameters = field_->parameters()};
   for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
   vector_field.sources = vector_field.parameters;
-  Tensor seen_control = control.defined() ? control : x;
+  Tensor seen_control = control;
   if (field_->is_controlled() || !options_.running_losses.empty()) {
     seen_control = add_input(vector_field, seen_control, options_.sensitivity);
   }
+  LowerOptions lowering{.control = seen_control, .losses = options_.running_losses};
   if (!scale.defined()) {
     vector_field.break_points = field_->break_points();
     vector_field.rate = [field = field_, seen_control](const Tensor& s, const Tensor& z) {
@@ -96,6 +154,7 @@ Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, 
     // dz/dtau = g f(g tau): every sample walks its own depth on one grid of tau. Break points lie at another tau for each
     // sample, so no step can land on all of them.
     const Tensor seen_scale = add_input(vector_field, scale, options_.sensitivity);
+    lowering.scale = seen_scale;
     vector_field.rate = [field = field_, seen_control, seen_scale](const Tensor& tau, const Tensor& z) {
       const Tensor rate = field->rate(seen_scale.to(torch::kFloat64) * tau, seen_control, z);
       return rate * depth_like(seen_scale, rate).to(rate.scalar_type());
@@ -109,9 +168,10 @@ Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, 
       };
     }
   }
+  if (solver.fused) vector_field.lowered = lower(field_, z0, lowering);
   vector_field.running_terms = std::max<std::int64_t>(1, std::int64_t(options_.running_losses.size()));
   Solution solution = fathom::solve(vector_field, z0, depths, solver, options_.sensitivity);
-  report_ = solution.shared_report;
+  reports_ = {solution.shared_report};
   return solution;
 }
 
@@ -119,7 +179,11 @@ Tensor NeuralOdeImpl::rate(double s, const Tensor& x, const Tensor& z) {
   return field_->rate(torch::scalar_tensor(s, torch::kFloat64), x, z);
 }
 
-const SolveReport& NeuralOdeImpl::report() const { return *report_; }
+const SolveReport& NeuralOdeImpl::report() const {
+  if (reports_.size() == 1) return *reports_.front();
+  mean_report_ = mean_of(reports_);
+  return mean_report_;
+}
 
 std::shared_ptr<torch::nn::Module> NeuralOdeImpl::clone(const torch::optional<torch::Device>& device) const {
   NeuralOdeOptions options = options_;

@@ -13,19 +13,19 @@
 #include <vector>
 
 #include "fathom/field/field.hpp"
+#include "fathom/field/running_loss.hpp"
 #include "fathom/sensitivity/solve.hpp"
 
 namespace fathom {
-
-/// l(s, x, z, f(s, x, z)), one value a sample: integrated over depth along with z.
-using RunningLoss =
-    std::function<Tensor(const Tensor& s, const Tensor& x, const Tensor& z, const Tensor& rate)>;
 
 struct NeuralOdeOptions {
   double first = 0;
   double last = 1;  ///< S
   Solver solver = {};
   Sensitivity sensitivity = Discrete{};
+  /// Every sample has steps of its own and finishes on its own: for batches of mixed stiffness, where joint steps would be
+  /// the smallest of all. The report then gives means over the samples, rounded up.
+  bool steps_per_sample = false;
   torch::nn::AnyModule input_layer = {};  ///< h_x; then the control is its input, the raw x
   std::vector<RunningLoss> running_losses =
       {};  ///< integrals are in Solution::running_loss, (depths, batch[, losses])
@@ -64,10 +64,16 @@ class NeuralOdeImpl : public torch::nn::Module {
  private:
   Solution run(const Tensor& x, const std::vector<double>& depths, const Tensor& control, const Tensor& scale,
                const Solver& solver);
+  /// z0, and the control and scale of the same samples.
+  Solution run_from(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
+                    const Tensor& scale, const Solver& solver);
+  Solution run_one_by_one(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
+                          const Tensor& scale, const Solver& solver);
 
   Field field_;
   NeuralOdeOptions options_;
-  std::shared_ptr<SolveReport> report_;
+  std::vector<std::shared_ptr<SolveReport>> reports_;  // of the last solve: one, or one a sample
+  mutable SolveReport mean_report_;                    // of several
 };
 
 class NeuralOde : public torch::nn::ModuleHolder<NeuralOdeImpl> {

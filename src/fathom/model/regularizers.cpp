@@ -1,5 +1,6 @@
 #include "fathom/model/regularizers.hpp"
 
+#include "fathom/depth/depth_layers.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/support/error.hpp"
 
@@ -22,12 +23,24 @@ Tensor norm_by_sample(const Tensor& values) {
 }  // namespace
 
 RunningLoss path_length() {
-  return [](const Tensor&, const Tensor&, const Tensor&, const Tensor& rate) { return norm_by_sample(rate); };
+  return {
+      [](const Tensor&, const Tensor&, const Tensor&, const Tensor& rate) { return norm_by_sample(rate); },
+      RunningLoss::Kind::path_length};
 }
 
 RunningLoss kinetic_energy() {
-  return
-      [](const Tensor&, const Tensor&, const Tensor&, const Tensor& rate) { return squares_by_sample(rate); };
+  return {
+      [](const Tensor&, const Tensor&, const Tensor&, const Tensor& rate) { return squares_by_sample(rate); },
+      RunningLoss::Kind::kinetic_energy};
+}
+
+RunningLoss tracking(const DepthBasis& target) {
+  const auto distance = [target](const Tensor& s, const Tensor&, const Tensor& z, const Tensor&) {
+    require(z.dim() == 2 && z.size(1) == std::int64_t(target.size), "the target `", target.name, "` has ",
+            target.size, " features, but the state has shape ", z.sizes());
+    return squares_by_sample(z - evaluate(target, s, z.options()));
+  };
+  return {distance, RunningLoss::Kind::tracking, target};
 }
 
 RunningLoss jacobian_norm(const Field& field, const Tensor& probe) {

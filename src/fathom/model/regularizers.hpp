@@ -13,6 +13,9 @@ namespace fathom {
 RunningLoss path_length();
 /// int |f|^2 ds
 RunningLoss kinetic_energy();
+/// int |z - target(s)|^2 ds, for a state that follows a curve; the target is any function of depth:
+///   tracking(own_basis("circle", 2, [](double s) { return std::vector{std::cos(s), std::sin(s)}; }))
+RunningLoss tracking(const DepthBasis& target);
 /// int |e^T df/dz|^2 ds with a random probe e: an unbiased estimate of the Jacobian's squared Frobenius norm (Finlay et al.
 /// 2020), fixed for the life of the returned value. Costs one more evaluation and a product with the Jacobian.   (R3)
 RunningLoss jacobian_norm(const Field& field, const Tensor& probe);

@@ -15,9 +15,10 @@ struct SolveReport {
   double largest_step = 0;
   double last_step = 0;
   double seconds = 0;
-  double reached = 0;       ///< depth of the last state
-  bool stopped = false;     ///< by the observer, before the last depth
-  std::string engine = {};  ///< that did the arithmetic: "tensor"
+  double reached = 0;          ///< depth of the last state
+  bool stopped = false;        ///< by the observer, before the last depth
+  std::string engine = {};     ///< that did the arithmetic: "fused" or "tensor"
+  std::string not_fused = {};  ///< why it was not the fused one, for example "layer 2 (Conv2d) has no kernel"
 
   /// "26 evaluations, 4 steps accepted, 0 rejected, 0.8 ms"
   std::string brief() const;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fathom/sensitivity/backward_field.hpp"
+#include "fathom/sensitivity/stretches.hpp"
 
 namespace fathom {
 
@@ -36,39 +37,51 @@ double along_field(const ForwardPass& pass, std::size_t place, const Tensor& a) 
 Gradients backwards(const ForwardPass& pass, const Solver& solver, const BackwardField& field,
                     const Tensor& grad_states, const Wanted& wanted) {
   const torch::NoGradGuard no_graph;
+  Gradients result = empty_gradients(pass, wanted);
+  const auto stretch = [&](std::size_t place, double from, double to, const Solver& part, const Tensor& a) {
+    const ForwardPass back =
+        run_forward(field.flat(), field.join(pass.states[std::int64_t(place)], a, result.parameters),
+                    {from, to}, part, {});
+    pass.report->backward_evaluations += back.report->evaluations;
+    const std::vector<Tensor> gradients = field.parameters_of(back.states[1]);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined()) result.parameters[i] = gradients[i].to(result.parameters[i].scalar_type());
+    }
+    return field.adjoint_of(back.states[1]);
+  };
+  result.start = walk_back(pass, solver, grad_states, result.depths, stretch);
+  return result;
+}
+
+}  // namespace
+
+Gradients empty_gradients(const ForwardPass& pass, const Wanted& wanted) {
   Gradients result{.start = torch::zeros_like(pass.start), .depths = {}, .parameters = {}};
   if (wanted.depths) result.depths = torch::zeros({std::int64_t(pass.given_depths)}, torch::kFloat64);
   result.parameters.resize(wanted.parameters.size());
   for (std::size_t i = 0; i < wanted.parameters.size(); ++i) {
-    if (wanted.parameters[i]) result.parameters[i] = torch::zeros_like(pass.field.parameters[i].detach());
+    if (!wanted.parameters[i]) continue;
+    result.parameters[i] = torch::zeros_like(pass.field.parameters[i].detach(), at::MemoryFormat::Contiguous);
   }
+  return result;
+}
+
+Tensor walk_back(const ForwardPass& pass, const Solver& solver, const Tensor& grad_states,
+                 Tensor& depth_grads, const Stretch& stretch) {
   const double span = pass.depths.back() - pass.depths.front();
   Tensor a = torch::zeros_like(pass.start);
   for (std::size_t place = pass.depths.size() - 1; place > 0; --place) {
     const Tensor grad = grad_states[std::int64_t(place)];
     const double from = pass.depths[place], to = pass.depths[place - 1];
-    if (wanted.depths && place < pass.bound_depths) {
-      result.depths[std::int64_t(place)] += along_field(pass, place, grad);
+    if (depth_grads.defined() && place < pass.bound_depths) {
+      depth_grads[std::int64_t(place)] += along_field(pass, place, grad);
     }
     a = a + grad;
-    if (from == to) continue;
-    const Solver part = for_stretch(solver, to - from, span);
-    const ForwardPass back =
-        run_forward(field.flat(), field.join(pass.states[std::int64_t(place)], a, result.parameters),
-                    {from, to}, part, {});
-    pass.report->backward_evaluations += back.report->evaluations;
-    a = field.adjoint_of(back.states[1]);
-    const std::vector<Tensor> gradients = field.parameters_of(back.states[1]);
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (gradients[i].defined()) result.parameters[i] = gradients[i].to(result.parameters[i].scalar_type());
-    }
+    if (from != to) a = stretch(place, from, to, for_stretch(solver, to - from, span), a);
   }
-  if (wanted.depths) result.depths[0] -= along_field(pass, 0, a);
-  result.start = a + grad_states[0];
-  return result;
+  if (depth_grads.defined()) depth_grads[0] -= along_field(pass, 0, a);
+  return a + grad_states[0];
 }
-
-}  // namespace
 
 Keep kept_for(const Adjoint&) { return {}; }
 Keep kept_for(const InterpolatedAdjoint&) { return {.stages = true}; }

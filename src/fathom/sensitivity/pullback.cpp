@@ -17,19 +17,23 @@ ForwardPass run_forward(const FlatField& field, const Tensor& start, const std::
   }
   pass.report = std::make_shared<SolveReport>(ode::integrate(engine, plan, depths));
   pass.report->engine = "tensor";
+  const std::size_t reached = finish_depths(pass, depths);
+  if (reached < pass.depths.size()) engine.save_state(reached);
+  pass.states = engine.saved();
+  pass.records = std::move(engine.records());
+  return pass;
+}
+
+std::size_t finish_depths(ForwardPass& pass, const std::vector<double>& depths) {
   if (pass.report->stopped) {
     std::erase_if(pass.depths, [&, forwards = depths.back() >= depths.front()](double depth) {
       return forwards ? depth > pass.report->reached : depth < pass.report->reached;
     });
   }
   pass.bound_depths = pass.depths.size();
-  if (pass.report->stopped && pass.depths.back() != pass.report->reached) {
-    engine.save_state(pass.depths.size());
+  if (pass.report->stopped && pass.depths.back() != pass.report->reached)
     pass.depths.push_back(pass.report->reached);
-  }
-  pass.states = engine.saved();
-  pass.records = std::move(engine.records());
-  return pass;
+  return pass.bound_depths;
 }
 
 Product vector_jacobian(const FlatField& field, double depth, const Tensor& y, const Tensor& a,

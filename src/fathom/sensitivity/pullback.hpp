@@ -43,6 +43,10 @@ struct Gradients {
 ForwardPass run_forward(const FlatField& field, const Tensor& start, const std::vector<double>& depths,
                         const Solver& solver, const Keep& keep);
 
+/// After the solve: which of the depths were reached, and after an early stop the one where it ended. Gives the number of
+/// those that the caller gave; the state at the last depth is still to be saved when there is one more.
+std::size_t finish_depths(ForwardPass& pass, const std::vector<double>& depths);
+
 Gradients pull_back(const Discrete& how, const ForwardPass& pass, const Tensor& grad_states,
                     const Wanted& wanted);
 Gradients pull_back(const Adjoint& how, const ForwardPass& pass, const Tensor& grad_states,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "fathom/sensitivity/fused_solve.hpp"
 #include "fathom/sensitivity/pullback.hpp"
 #include "fathom/support/error.hpp"
 
@@ -12,11 +13,26 @@ namespace {
 
 /// Everything the autograd node needs besides tensors; rides through torch in a capsule.
 struct SolveRequest : torch::CustomClassHolder {
+  VectorField given;
   FlatField field;
   Solver solver;
   Sensitivity sensitivity;
   std::vector<double> depths;
-  ForwardPass pass = {};  // filled by the forward pass
+  std::string not_fused;                   // why; empty: the fused engine runs
+  ForwardPass pass = {};                   // filled by the forward pass
+  std::unique_ptr<FusedSolve> fused = {};  // likewise
+
+  /// `keep` is what the tensor engine keeps; the fused one knows by itself.
+  void run(const Tensor& start, const Keep& keep, bool differentiated) {
+    if (not_fused.empty()) {
+      FusedForward forward = run_fused(given, field, start, depths, solver, sensitivity, differentiated);
+      pass = std::move(forward.pass);
+      fused = std::move(forward.solve);
+    } else {
+      pass = run_forward(field, start, depths, solver, keep);
+      pass.report->not_fused = not_fused;
+    }
+  }
 };
 
 /// A tensor listed twice, such as a shared weight, gets its gradient once.
@@ -34,7 +50,7 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     auto& solve = static_cast<SolveRequest&>(*request);
     Keep keep = std::visit([](const auto& how) { return kept_for(how); }, solve.sensitivity);
     keep.stages = keep.stages || solve.solver.dense;
-    solve.pass = run_forward(solve.field, start, solve.depths, solve.solver, keep);
+    solve.run(start, keep, /*differentiated=*/true);
     context->saved_data["request"] = capsule;
     // Saved for the check that nobody changed them in place before the gradient is taken.
     std::vector<Tensor> inputs = {start, depths};
@@ -57,6 +73,7 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     }
     Gradients gradients = std::visit(
         [&](const auto& how) {
+          if (solve.fused) return solve.fused->pull_back(solve.pass, how, grads[0], wanted);
           if constexpr (std::is_same_v<std::decay_t<decltype(how)>, Unrolled>) {
             return Gradients{};  // never here: its graph is torch's own
           } else {
@@ -125,6 +142,7 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
                const Sensitivity& sensitivity) {
   check_start(z0);
   auto request = c10::make_intrusive<SolveRequest>();
+  request->given = field;
   request->field = flatten(field, z0);
   request->solver = solver;
   request->sensitivity = sensitivity;
@@ -142,12 +160,13 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
   const bool differentiated =
       torch::GradMode::is_enabled() && (wants_gradient(z0) || wants_gradient(depths) ||
                                         std::any_of(sources.begin(), sources.end(), wants_gradient));
+  request->not_fused = why_not_fused(field, z0, solver, sensitivity, differentiated);
   Tensor states;
   if (differentiated && !std::holds_alternative<Unrolled>(sensitivity)) {
     check_independent(field.parameters);
     states = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
   } else {
-    request->pass = run_forward(request->field, start, request->depths, solver, {.stages = solver.dense});
+    request->run(start, {.stages = solver.dense}, /*differentiated=*/false);
     states = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
   }
 

@@ -45,6 +45,9 @@ struct Solver {
   /// Keep the interpolant of every step, so that the solution can be read at any depth afterwards.
   bool dense = false;
 
+  /// Use the fused engine where the field has a program for it; the answer is the same to rounding.
+  bool fused = true;
+
   /// Called after every attempted step with the state it left; may stop the solve.
   std::function<Next(const StepEvent& event, const Tensor& state)> observer = {};
 };

@@ -6,11 +6,24 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
+
+namespace fathom::fused {
+struct Program;
+}
 
 namespace fathom {
 
 using torch::Tensor;
+
+/// A field as a program of the fused engine, with the tensors it reads in the order that the program numbers them.
+struct Lowered {
+  std::shared_ptr<const fused::Program> program = {};  ///< null where the field has none ...
+  std::string reason = {};                             ///< ... and why
+  std::vector<Tensor> tensors = {};
+};
 
 struct VectorField {
   /// f(s, z), of the shape and type of z. Depth is a float64 scalar tensor, so that df/ds exists and a break point is
@@ -31,6 +44,9 @@ struct VectorField {
   /// losses at once. Its integral over depth is returned beside the states.
   std::function<Tensor(const Tensor& s, const Tensor& z, const Tensor& rate)> running_loss = {};
   std::int64_t running_terms = 1;
+
+  /// The same field, running loss included, for the fused engine.
+  Lowered lowered = {};
 };
 
 }  // namespace fathom

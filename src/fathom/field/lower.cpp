@@ -1,0 +1,258 @@
+#include "fathom/field/lower.hpp"
+
+#include <typeinfo>
+
+#include "fathom/field/fields.hpp"
+#include "fathom/fused/program.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+namespace {
+
+using fused::Builder;
+using fused::FunctionKind;
+using fused::Rows;
+
+/// Thrown inside this file only, where a field turns out to have no program.
+struct NoProgram {
+  std::string reason;
+};
+
+fused::DepthFunctions functions_of(const DepthBasis& basis) {
+  return {.size = std::int32_t(basis.size), .values = basis.values, .slopes = basis.slopes};
+}
+
+/// The layer as an `Impl`, if it is just that: a class derived from it may compute something else.
+template <class Impl, class Module> const Impl* exactly(const Module& layer) {
+  return typeid(layer) == typeid(Impl) ? dynamic_cast<const Impl*>(&layer) : nullptr;
+}
+
+/// The function of an activation module, none for other modules.
+std::optional<fused::Function> function_of(const torch::nn::Module& layer) {
+  if (exactly<torch::nn::TanhImpl>(layer)) return fused::Function{FunctionKind::tanh};
+  if (exactly<torch::nn::ReLUImpl>(layer)) return fused::Function{FunctionKind::relu};
+  if (exactly<torch::nn::SigmoidImpl>(layer)) return fused::Function{FunctionKind::sigmoid};
+  if (exactly<torch::nn::SiLUImpl>(layer)) return fused::Function{FunctionKind::silu};
+  if (exactly<torch::nn::IdentityImpl>(layer)) return fused::Function{FunctionKind::identity};
+  if (const auto* softplus = exactly<torch::nn::SoftplusImpl>(layer);
+      softplus && softplus->options.beta() > 0) {
+    return fused::Function{FunctionKind::softplus, softplus->options.beta(), softplus->options.threshold()};
+  }
+  if (const auto* elu = exactly<torch::nn::ELUImpl>(layer); elu && elu->options.alpha() > 0) {
+    return fused::Function{FunctionKind::elu, elu->options.alpha()};
+  }
+  return {};
+}
+
+class Lowering {
+ public:
+  Lowering(const Tensor& z0, const LowerOptions& options)
+      : options_(options),
+        build_(std::int32_t(z0.size(1)), options.divergence ? 1 : std::int32_t(options.losses.size())) {
+    if (options.scale.defined()) scale_ = build_.input(number_of(options.scale), 1);
+  }
+
+  Lowered run(const Field& field) {
+    if (options_.divergence) {
+      for (std::int32_t k = 0; k < build_.state().count; ++k) tangents_.push_back({});
+    }
+    const Rows rate = rate_of(*field, build_.state());
+    if (rate.count != build_.state().count)
+      throw NoProgram{"the rate has another number of features than the state"};
+    const std::vector<Rows> losses = options_.divergence ? std::vector<Rows>{divergence_} : losses_of(rate);
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      build_.give_loss(std::int32_t(i), scale_ ? build_.scale(losses[i], *scale_) : losses[i]);
+    }
+    build_.give(scale_ ? build_.scale(rate, *scale_) : rate);
+    Lowered lowered;
+    lowered.program = std::make_shared<fused::Program>(std::move(build_).finish());
+    lowered.tensors = std::move(tensors_);
+    return lowered;
+  }
+
+ private:
+  /// The place of a tensor in the program's list; one that is used twice has one place.
+  std::int32_t number_of(const Tensor& tensor) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].is_same(tensor)) return std::int32_t(i);
+    }
+    tensors_.push_back(tensor);
+    return std::int32_t(tensors_.size()) - 1;
+  }
+
+  Rows rate_of(FieldModule& field, Rows z) {
+    if (const auto* net = exactly<NetField>(field)) return chain(*net->net, z);
+    if (const auto* controlled = exactly<ControlledField>(field)) {
+      const Rows u = control_of(*controlled);
+      if (controlled->entry == ControlEntry::concatenation)
+        return chain(*controlled->net, build_.joined({z, u}));
+      if (u.count != z.count) throw NoProgram{"a control of another size than the state is added"};
+      return chain(*controlled->net, build_.add(z, u));
+    }
+    if (options_.divergence) throw NoProgram{"the divergence of this kind of field has no kernel"};
+    if (const auto* higher = exactly<HigherOrderField>(field)) {
+      const std::int32_t ordered = higher->states == 0 ? z.count : std::int32_t(higher->states);
+      const std::int32_t order = std::int32_t(higher->order);
+      if (ordered > z.count || ordered % order != 0) throw NoProgram{"the state does not divide into blocks"};
+      const std::int32_t block = ordered / order;
+      const Rows last = rate_of(*higher->field, z);
+      if (order == 1) return last;
+      return build_.joined({Builder::part(z, block, ordered - block), last});
+    }
+    if (const auto* approximation = exactly<ApproximationField>(field)) {
+      const std::int32_t inputs = std::int32_t(approximation->inputs);
+      if (inputs >= z.count) throw NoProgram{"the approximation has no features for its answer"};
+      const Rows answer = chain(*approximation->net, Builder::part(z, 0, inputs));
+      return build_.joined({build_.zeros(inputs), answer});
+    }
+    if (exactly<DrivenField>(field)) throw NoProgram{"a signal u(s) is a function of the user's"};
+    if (exactly<FunctionField>(field)) throw NoProgram{"the field is a function of the user's"};
+    throw NoProgram{text("a field of type ", field.name(), " has no kernel")};
+  }
+
+  Rows control_of(const ControlledField& field) {
+    const Tensor& x = options_.control;
+    if (!x.defined() || x.dim() != 2) throw NoProgram{"the control is not of shape (batch, features)"};
+    const Rows input = build_.input(number_of(x), std::int32_t(x.size(1)));
+    if (!field.embedding) return input;
+    const std::vector<std::optional<Rows>> kept = std::move(tangents_);  // the control does not depend on z
+    tangents_.clear();
+    const Rows embedded = chain(*field.embedding, input);
+    tangents_ = kept;
+    return embedded;
+  }
+
+  Rows chain(DepthModule& net, Rows h) {
+    std::vector<std::shared_ptr<torch::nn::Module>> layers;
+    flatten(net, layers);
+    for (std::size_t n = 0; n < layers.size(); ++n) {
+      const torch::nn::Module& layer = *layers[n];
+      const bool is_last = n + 1 == layers.size();
+      if (const auto* linear = exactly<torch::nn::LinearImpl>(layer)) {
+        const auto next = is_last ? std::nullopt : function_of(*layers[n + 1]);
+        n += next ? 1u : 0u;
+        h = linear_layer(h, linear->weight, linear->bias, nullptr, next.value_or(fused::Function{}),
+                         n + 1 == layers.size());
+      } else if (const auto* varying = exactly<DepthLinearImpl>(layer)) {
+        if (scale_)
+          throw NoProgram{text("layer ", n, " (DepthLinear) has no kernel for a depth of each sample")};
+        const auto next = is_last ? std::nullopt : function_of(*layers[n + 1]);
+        n += next ? 1u : 0u;
+        h = linear_layer(h, varying->weight, varying->bias, &varying->basis(),
+                         next.value_or(fused::Function{}), n + 1 == layers.size());
+      } else if (exactly<DepthConcatImpl>(layer)) {
+        h = build_.joined({h, build_.depth(scale_)});
+        for (auto& tangent : tangents_) {
+          if (tangent) tangent = build_.joined({*tangent, build_.zeros(1)});
+        }
+      } else if (const auto function = function_of(layer)) {
+        if (!tangents_.empty())
+          throw NoProgram{"the divergence of an activation without a linear layer has no kernel"};
+        h = build_.activated(h, *function);
+      } else {
+        throw NoProgram{text("layer ", n, " (", short_name(layer), ") has no kernel")};
+      }
+    }
+    return h;
+  }
+
+  static void flatten(torch::nn::Module& net, std::vector<std::shared_ptr<torch::nn::Module>>& layers) {
+    if (const auto* sequence = exactly<DepthSequentialImpl>(net)) {
+      for (const auto& layer : sequence->layers()) flatten(*layer, layers);
+    } else {
+      layers.push_back(net.shared_from_this());
+    }
+  }
+
+  static std::string short_name(const torch::nn::Module& layer) {
+    std::string name = layer.name();
+    if (const auto colon = name.rfind(':'); colon != std::string::npos) name = name.substr(colon + 1);
+    if (name.ends_with("Impl")) name.resize(name.size() - 4);
+    return name;
+  }
+
+  Rows linear_layer(Rows h, const Tensor& weight, const Tensor& bias, const DepthBasis* basis,
+                    const fused::Function& function, bool is_last) {
+    const std::int64_t axis = basis ? 1 : 0;
+    fused::Matrix matrix{.weight = number_of(weight),
+                         .bias = bias.defined() ? number_of(bias) : -1,
+                         .outputs = std::int32_t(weight.size(axis)),
+                         .inputs = std::int32_t(weight.size(axis + 1)),
+                         .basis = basis ? build_.basis(functions_of(*basis)) : -1};
+    if (matrix.inputs != h.count) {
+      throw NoProgram{text("a layer needs ", matrix.inputs, " features where there are ", h.count)};
+    }
+    const std::int32_t number = build_.matrix(matrix);
+    const Rows out = build_.layer(h, number, function);
+    if (!tangents_.empty()) carry_tangents(out, matrix, number, function, is_last);
+    return out;
+  }
+
+  /// dh/dz_k through a layer: t -> function'(.) * (W t); the first layer finds unit vectors.
+  void carry_tangents(Rows out, fused::Matrix matrix, std::int32_t number, const fused::Function& function,
+                      bool is_last) {
+    const bool is_linear = function.kind == FunctionKind::identity;
+    if (function.kind == FunctionKind::silu) throw NoProgram{"the divergence through SiLU has no kernel"};
+    if (is_linear != is_last) throw NoProgram{"the divergence of layers in this order has no kernel"};
+    if (is_last) {
+      if (!tangents_.front()) throw NoProgram{"the divergence of a single layer has no kernel"};
+      std::vector<Rows> diagonal;
+      for (std::size_t k = 0; k < tangents_.size(); ++k) {
+        diagonal.push_back(build_.row_dot(*tangents_[k], number, std::int32_t(k)));
+      }
+      divergence_ = build_.sum(build_.joined(diagonal));
+      return;
+    }
+    const Rows slope = build_.slope(out);
+    matrix.bias = -1;
+    const std::int32_t without_bias = tangents_.front() ? build_.matrix(matrix) : number;
+    for (std::size_t k = 0; k < tangents_.size(); ++k) {
+      auto& tangent = tangents_[k];
+      tangent = tangent ? build_.multiply(build_.layer(*tangent, without_bias, {}), slope)
+                        : build_.column(slope, number, std::int32_t(k));
+    }
+  }
+
+  std::vector<Rows> losses_of(Rows rate) {
+    std::vector<Rows> values;
+    for (const RunningLoss& loss : options_.losses) {
+      switch (loss.kind()) {
+        case RunningLoss::Kind::own: throw NoProgram{"a running loss is a function of the user's"};
+        case RunningLoss::Kind::path_length: values.push_back(build_.norm(rate)); break;
+        case RunningLoss::Kind::kinetic_energy: values.push_back(build_.squares(rate)); break;
+        case RunningLoss::Kind::tracking:
+          if (scale_) throw NoProgram{"a target over depth has no kernel for a depth of each sample"};
+          if (std::int32_t(loss.target().size) != build_.state().count) {
+            throw NoProgram{"a target has another number of features than the state"};
+          }
+          values.push_back(build_.distance(build_.state(), build_.signal(functions_of(loss.target()))));
+      }
+    }
+    return values;
+  }
+
+  const LowerOptions& options_;
+  Builder build_;
+  std::vector<Tensor> tensors_;
+  std::optional<Rows> scale_;
+  std::vector<std::optional<Rows>>
+      tangents_;  // dh/dz_k, none before the first layer; empty without divergence
+  Rows divergence_ = {};
+};
+
+}  // namespace
+
+Lowered lower(const Field& field, const Tensor& z0, const LowerOptions& options) {
+  const auto none = [](std::string reason) {
+    Lowered lowered;
+    lowered.reason = std::move(reason);
+    return lowered;
+  };
+  if (z0.dim() != 2 || z0.size(1) == 0) return none("the state is not of shape (batch, features)");
+  try {
+    return Lowering(z0, options).run(field);
+  } catch (const NoProgram& problem) { return none(problem.reason); }
+}
+
+}  // namespace fathom

@@ -1,0 +1,107 @@
+/// What the kernels execute: a list of operations on the rows of a tile. Plain data without constructors or containers, so
+/// that it can be shared by code compiled for different instruction sets.
+///
+/// A tile is `width` samples; a row is one feature of all of them, contiguous. Rows live in three banks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fathom::fused {
+
+enum class Bank : std::uint8_t {
+  registers,  ///< of one stage: its argument first, then what is computed on the way
+  inputs,  ///< per-sample tensors that the field reads: controls, depths of samples; the same for all stages
+  rate     ///< of one stage: the answer
+};
+inline constexpr int bank_count = 3;
+
+struct Rows {
+  Bank bank = Bank::registers;
+  std::int32_t begin = 0;
+  std::int32_t count = 0;
+};
+
+enum class FunctionKind : std::uint8_t { identity, tanh, relu, softplus, elu, sigmoid, silu };
+
+/// An elementwise function with torch's parameters: softplus (beta, threshold), elu (alpha).
+struct Function {
+  FunctionKind kind = FunctionKind::identity;
+  double a = 1;
+  double b = 20;
+};
+
+enum class OpKind : std::uint8_t {
+  layer,     ///< out = function(matrix first + bias); without a matrix, out = function(first)
+  add,       ///< out = first + second
+  multiply,  ///< out = first * second, row by row
+  scale,     ///< out = first * second, where second is one row for all
+  copy,      ///< out = first
+  zero,      ///< out = 0
+  depth,     ///< out = s, or s * first where first is one row: the depth of each sample
+  signal,    ///< out = u(s), the same for all samples
+  column,    ///< out = first * (a column of the matrix): a tangent through the first layer
+  row_dot,   ///< out = (a row of the matrix) . first
+  sum,       ///< out = sum of the rows of first
+  distance,  ///< out = |first - second|^2
+  squares,   ///< out = |first|^2
+  norm       ///< out = |first|, with slope 0 at 0
+};
+
+struct Op {
+  OpKind kind = OpKind::copy;
+  Rows out = {};
+  Rows first = {};
+  Rows second = {};
+  Rows slope = {};  ///< layer: where function' is kept, count 0 when it follows from the value
+  Function function = {};
+  std::int32_t matrix = -1;  ///< layer, column, row_dot
+  std::int32_t place = 0;    ///< of the column or row in the matrix, or of the signal's first value
+  // Backwards, the first to write an adjoint row sets it, later ones add: nobody needs to clear it.
+  bool sets_first = false;
+  bool sets_second = false;
+  bool slope_is_read = false;  ///< layer: another operation reads the slope, so that its adjoint counts
+};
+
+struct Code {
+  const Op* ops = nullptr;
+  std::int32_t op_count = 0;
+  const Rows* cleared = nullptr;  ///< adjoint rows that are set to zero before going backwards
+  std::int32_t cleared_count = 0;
+  std::int32_t argument_rows = 0;
+  std::int32_t register_rows = 0;
+  std::int32_t input_rows = 0;
+  std::int32_t rate_rows = 0;
+};
+
+/// A weight matrix at one depth, in both orders: each direction reads it along its rows.
+template <class T> struct MatrixView {
+  std::int32_t outputs = 0;
+  std::int32_t inputs = 0;
+  const T* by_output = nullptr;  ///< (outputs, inputs)
+  const T* by_input = nullptr;   ///< (inputs, outputs)
+  const T* bias = nullptr;       ///< (outputs), may be null
+};
+
+template <class T> struct MatrixGradient {
+  T* weight = nullptr;  ///< (outputs, inputs); null when not wanted
+  T* bias = nullptr;    ///< (outputs)
+};
+
+/// One evaluation of the code on one tile.
+template <class T> struct Frame {
+  std::int32_t width = 0;  ///< samples: 1, or a multiple of the kernels' lanes
+  T* banks[bank_count] = {};
+  const MatrixView<T>* matrices = nullptr;
+  const T* signals = nullptr;
+  double depth = 0;
+
+  // Backwards only.
+  T* adjoints[bank_count] = {};  ///< rate: given; inputs: added to, may be null; registers: overwritten
+  const MatrixGradient<T>* gradients = nullptr;  ///< added to, times `gradient_scale`; may be null
+  const T* signal_slopes = nullptr;
+  T gradient_scale = 1;
+  T* depth_adjoint = nullptr;  ///< (width), d/ds for each sample, added to; may be null
+};
+
+}  // namespace fathom::fused

@@ -1,0 +1,529 @@
+#include "fathom/fused/engine.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "fathom/fused/pool.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+constexpr std::size_t most_stages = 24;
+
+/// Samples in a tile: enough to fill vectors and to pay for the sums over samples, few enough that the rows of a step stay
+/// in the second-level cache. Found by measurement, see docs/fused.md.
+template <class T> std::int32_t widest_tile(const Program& program) {
+  constexpr std::int32_t wanted = sizeof(T) == 4 ? 64 : 32;
+  constexpr std::size_t cache = 256 * 1024;
+  std::int32_t width = wanted;
+  while (width > 16 && std::size_t(width) * std::size_t(program.register_rows) * sizeof(T) > cache)
+    width /= 2;
+  return width;
+}
+
+}  // namespace
+
+template <class T>
+Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, std::int64_t batch,
+                    int threads_)
+    : program(std::move(program_)),
+      kernels(best_kernels<T>()),
+      tensors(std::move(tensors_)),
+      tiles(batch, kernels.lanes, widest_tile<T>(*program)),
+      weights(*program, tensors),
+      inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
+      threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
+  for (const SampleInput& input : program->inputs) {
+    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
+      T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
+      tiles.pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
+    }
+  }
+}
+
+template <class T> void Problem<T>::pack_state(std::int64_t tile, const T* state, T* rows) const {
+  const std::int32_t features = program->features();
+  tiles.pack(tile, state, features, rows);
+  const T* losses = state + tiles.batch() * features;
+  tiles.pack(tile, losses, program->loss_rows, rows + std::size_t(features) * std::size_t(tiles.width(tile)));
+}
+
+template <class T> void Problem<T>::unpack_state(std::int64_t tile, const T* rows, T* state) const {
+  const std::int32_t features = program->features();
+  tiles.unpack(tile, rows, features, state);
+  T* losses = state + tiles.batch() * features;
+  tiles.unpack(tile, rows + std::size_t(features) * std::size_t(tiles.width(tile)), program->loss_rows,
+               losses);
+}
+
+template <class T> T* History<T>::take() {
+  if (free_.empty()) {
+    const std::size_t states = std::size_t(1) << std::min<std::size_t>(blocks_.size() + 2, 10);
+    blocks_.emplace_back(states * state_size_);
+    free_.reserve(free_.capacity() + states);
+    for (std::size_t n = states; n-- > 0;) free_.push_back(blocks_.back().data() + n * state_size_);
+  }
+  T* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+template <class T> struct AdjointSums {
+  struct Block {
+    Buffer<T> values;                      // (gradient)
+    std::vector<MatrixGradient<T>> views;  // into it, and into the stage gradient of its thread
+  };
+  /// At the first stage and at the end-rate stage, unscaled; weighted by h b_i over the rest. What was last in an accepted
+  /// step is first in the next one.
+  template <class B> struct Ends {
+    B first, last, inner;
+    B& at(std::size_t stage, std::size_t end_rate_stage) {
+      return stage == 0 ? first : stage == end_rate_stage ? last : inner;
+    }
+  };
+  std::vector<Ends<Block>> by_thread;
+  Ends<Buffer<T>> inputs;  // (input rows) of every tile
+  std::vector<double> total;
+  Buffer<T> total_inputs;
+};
+
+template <class T> void clear(Buffer<T>& buffer) {
+  std::fill(buffer.data(), buffer.data() + buffer.size(), T(0));
+}
+
+template <class T>
+Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved)
+    : problem_(problem),
+      options_(std::move(options)),
+      code_(problem.code()),
+      rows_(problem.rows() * (options_.adjoint ? 2 : 1)),
+      stage_count_(options_.method.c.size()),
+      end_rate_stage_(options_.method.end_rate_stage().value_or(0)),
+      first_same_as_last_(options_.method.first_same_as_last()),
+      state_(problem.padded(rows_)),
+      before_(state_.size()),
+      candidate_(state_.size()),
+      stages_(state_.size() * stage_count_),
+      errors_(state_.size()),
+      at_depth_(problem.program->varies_with_depth() ? stage_count_ + 1 : 1),
+      tile_errors_(std::size_t(problem.tiles.count())),
+      tile_finite_(std::size_t(problem.tiles.count())),
+      saved_(saved),
+      stride_(options_.keep_every),
+      history_(state_.size()) {
+  require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
+          stage_count_);
+  if (!options_.adaptive) options_.method.error.clear(), options_.method.coarse_error.clear();
+  const std::size_t width = std::size_t(problem.tiles.widest());
+  for (int thread = 0; thread < problem.threads; ++thread) {
+    scratch_.push_back(
+        {.registers = Buffer<T>(width * std::size_t(code_.register_rows)),
+         .adjoints = Buffer<T>(options_.adjoint ? width * std::size_t(code_.register_rows) : 0),
+         .argument = Buffer<T>(width * std::size_t(rows_)),
+         .seed = Buffer<T>(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
+         .inputs = Buffer<T>(options_.adjoint ? width * std::size_t(code_.input_rows) : 0),
+         .stage_gradient = Buffer<T>(options_.adjoint ? problem.weights.stage_gradient_size() : 0),
+         .by_sample = std::vector<double>(width)});
+  }
+  if (options_.adjoint) {
+    sums_ = std::make_unique<AdjointSums<T>>();
+    const std::size_t size = problem.weights.gradient_size();
+    for (Scratch& scratch : scratch_) {
+      const auto block = [&] {
+        typename AdjointSums<T>::Block made{Buffer<T>(size), {}};
+        made.views = problem.weights.views({made.values.data(), size},
+                                           {scratch.stage_gradient.data(), scratch.stage_gradient.size()});
+        return made;
+      };
+      sums_->by_thread.push_back({block(), block(), block()});
+    }
+    const std::size_t inputs = problem.inputs.size();
+    sums_->inputs = {Buffer<T>(inputs), Buffer<T>(inputs), Buffer<T>(inputs)};
+    sums_->total.resize(size);
+    sums_->total_inputs = Buffer<T>(inputs);
+  }
+  for (std::int64_t tile = 0; tile < problem.tiles.count(); ++tile) {
+    problem.pack_state(tile, start, state_.data() + begin(tile));
+    if (options_.adjoint) {
+      problem.pack_state(tile, start + problem.state_size(),
+                         state_.data() + begin(tile) + tile_size(tile) / 2);
+    }
+  }
+  std::copy(state_.data(), state_.data() + state_.size(), candidate_.data());
+}
+
+template <class T> Engine<T>::~Engine() = default;
+
+template <class T> template <class Work> void Engine<T>::for_each_tile(Work&& work) {
+  run_in_parallel(problem_.tiles.count(), problem_.threads, work);
+}
+
+template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
+  const std::size_t place = at_depth_.size() == 1 ? 0 : index;
+  problem_.weights.prepare(depth, /*with_slopes=*/false, at_depth_[place]);
+}
+
+template <class T>
+void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
+                         std::optional<std::size_t> summed) {
+  Scratch& scratch = scratch_[std::size_t(thread)];
+  const std::size_t width = std::size_t(problem_.tiles.width(tile));
+  std::copy_n(argument, width * std::size_t(code_.argument_rows), scratch.registers.data());
+  Frame<T> frame{.width = std::int32_t(width),
+                 .banks = {scratch.registers.data(), problem_.inputs_of(tile), rate},
+                 .matrices = at.matrices.data(),
+                 .signals = at.signals.data(),
+                 .depth = at.depth};
+  problem_.kernels.evaluate(code_, frame);
+  if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, summed);
+}
+
+/// a' = -a df/dy behind y' in the stage, and -a df/dtheta into the sums.
+template <class T>
+void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
+                             Frame<T>& frame, std::optional<std::size_t> summed) {
+  Scratch& scratch = scratch_[std::size_t(thread)];
+  const std::size_t half = tile_size(tile) / 2;
+  for (std::size_t n = 0; n < half; ++n) scratch.seed.data()[n] = -argument[half + n];
+  // Padding repeats a sample and must not count it again.
+  for (std::int32_t r = 0; r < code_.rate_rows; ++r) {
+    T* row = scratch.seed.data() + std::size_t(r) * std::size_t(frame.width);
+    std::fill(row + problem_.tiles.samples(tile), row + frame.width, T(0));
+  }
+  const std::size_t index = summed.value_or(0);
+  const bool is_inner = index != 0 && index != end_rate_stage_;
+  const T share = !summed ? T(0) : is_inner ? T(step_.size() * options_.method.b[index]) : T(1);
+  auto& block = sums_->by_thread[std::size_t(thread)].at(index, end_rate_stage_);
+  clear(scratch.stage_gradient);
+  clear(scratch.inputs);
+  frame.adjoints[int(Bank::registers)] = scratch.adjoints.data();
+  frame.adjoints[int(Bank::inputs)] = scratch.inputs.data();
+  frame.adjoints[int(Bank::rate)] = scratch.seed.data();
+  frame.gradients = share == 0 ? nullptr : block.views.data();
+  frame.gradient_scale = share;
+  problem_.kernels.pull_back(code_, frame);
+  std::copy(scratch.adjoints.data(), scratch.adjoints.data() + half, rate + half);
+  if (share == 0) return;
+  if (scratch.stage_gradient.size() > 0) {
+    problem_.weights.spread(at, {scratch.stage_gradient.data(), scratch.stage_gradient.size()},
+                            {block.values.data(), block.values.size()});
+  }
+  const std::size_t size = std::size_t(code_.input_rows) * std::size_t(frame.width);
+  T* inputs = sums_->inputs.at(index, end_rate_stage_).data() + problem_.tiles.begin(tile, code_.input_rows);
+  const T* one = scratch.inputs.data();
+  if (size > 0) problem_.kernels.combine(inputs, inputs, &one, &share, 1, size);
+}
+
+template <class T>
+void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base,
+                        T* out) const {
+  std::array<const T*, most_stages> terms;
+  std::array<T, most_stages> scaled;
+  std::int32_t count = 0;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    if (weights[j] == 0) continue;
+    terms[std::size_t(count)] = stage(tile, j);
+    scaled[std::size_t(count)] = T(h * weights[j]);
+    ++count;
+  }
+  problem_.kernels.combine(out, base, terms.data(), scaled.data(), count, tile_size(tile));
+}
+
+template <class T>
+void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from) {
+  // The end-rate stage is evaluated at the new state itself, so that both have the same bits.
+  const bool at_candidate = index == end_rate_stage_ && index < options_.method.stages();
+  T* argument =
+      at_candidate ? candidate_.data() + begin(tile) : scratch_[std::size_t(thread)].argument.data();
+  combine(tile, options_.method.a[index], step_.size(), from, argument);
+  evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
+}
+
+template <class T> void Engine<T>::first_rate(const ode::Step& step) {
+  if (rate_known_at_ == RateKnown::at_first_stage) return;
+  const bool is_known = rate_known_at_ == RateKnown::at_end_rate_stage;
+  if (!is_known) {
+    prepare(0, step.stage_depth(0));
+    ++evaluations_;
+    if (sums_) {
+      for (auto& part : sums_->by_thread) clear(part.first.values);
+      clear(sums_->inputs.first);
+    }
+  }
+  for_each_tile([&](std::int64_t tile, int thread) {
+    if (is_known) {
+      std::copy_n(stage(tile, end_rate_stage_), tile_size(tile), stage(tile, 0));
+    } else {
+      evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
+    }
+  });
+  rate_known_at_ = RateKnown::at_first_stage;
+}
+
+template <class T>
+void Engine<T>::scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other,
+                                    double divisor) {
+  const ode::AdaptiveSteps& tolerance = *options_.adaptive;
+  std::vector<double>& by_sample = scratch_[std::size_t(thread)].by_sample;
+  const bool per_sample = tolerance.norm == ode::ErrorNorm::per_sample;
+  if (per_sample) std::fill(by_sample.begin(), by_sample.end(), 0.0);
+  ErrorFrame<T> frame{.rows = rows_,
+                      .width = problem_.tiles.width(tile),
+                      .samples = problem_.tiles.samples(tile),
+                      .values = values,
+                      .from = state_.data() + begin(tile),
+                      .to = other,
+                      .relative = T(tolerance.relative_tolerance),
+                      .absolute = T(tolerance.absolute_tolerance),
+                      .divisor = divisor,
+                      .by_sample = per_sample ? by_sample.data() : nullptr};
+  problem_.kernels.scaled_error(frame);
+  const double worst = *std::max_element(by_sample.begin(), by_sample.end());
+  tile_errors_[std::size_t(tile)] = {frame.largest, per_sample ? worst : frame.squares};
+}
+
+template <class T> double Engine<T>::norm_of_tiles(double divisor) const {
+  const bool per_sample = options_.adaptive->norm == ode::ErrorNorm::per_sample;
+  double squares = 0;
+  for (const TileError& tile : tile_errors_) {
+    squares = per_sample ? std::max(squares, tile.squares) : squares + tile.squares;
+  }
+  const double count = double(rows_) * (per_sample ? 1.0 : double(problem_.tiles.batch()));
+  return divisor * std::sqrt(squares / count);
+}
+
+template <class T> double Engine<T>::scaled_norm(const Buffer<T>& values, const Buffer<T>& other) {
+  if (state_.size() == 0) return 0;
+  for_each_tile([&](std::int64_t tile, int thread) {
+    scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), 1);
+  });
+  return checked_norm(values, other);
+}
+
+template <class T> double Engine<T>::checked_norm(const Buffer<T>& values, const Buffer<T>& other) {
+  double largest = 0;
+  for (const TileError& tile : tile_errors_) {
+    if (std::isnan(tile.largest)) return tile.largest;
+    largest = std::max(largest, tile.largest);
+  }
+  if (largest == 0 || !std::isfinite(largest)) return largest;
+  const double norm = norm_of_tiles(1);
+  if (largest > 1e-150 && std::isfinite(norm)) return norm;
+  for_each_tile([&](std::int64_t tile, int thread) {
+    scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), largest);
+  });
+  return norm_of_tiles(largest);
+}
+
+template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step) {
+  first_rate(step);
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    std::copy_n(stage(tile, 0), tile_size(tile), errors_.data() + begin(tile));
+  }
+  return {scaled_norm(state_, state_), scaled_norm(errors_, state_)};
+}
+
+template <class T> double Engine<T>::curvature(const ode::Step& probe) {
+  prepare(stage_count_, probe.stage_depth(1));
+  ++evaluations_;
+  for_each_tile([&](std::int64_t tile, int thread) {
+    T* argument = scratch_[std::size_t(thread)].argument.data();
+    T* change = errors_.data() + begin(tile);
+    const T* rate = stage(tile, 0);
+    const T size = T(probe.size()), minus = T(-1);
+    problem_.kernels.combine(argument, state_.data() + begin(tile), &rate, &size, 1, tile_size(tile));
+    evaluate(tile, thread, at_depth(stage_count_), argument, change, {});
+    problem_.kernels.combine(change, change, &rate, &minus, 1, tile_size(tile));
+  });
+  return scaled_norm(errors_, state_) / std::abs(probe.size());
+}
+
+template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
+  const ode::ButcherTableau& method = options_.method;
+  first_rate(step);
+  step_ = step;
+  for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
+  evaluations_ += std::int64_t(method.stages()) - 1;
+  if (sums_) {
+    for (auto& part : sums_->by_thread) clear(part.inner.values), clear(part.last.values);
+    clear(sums_->inputs.inner), clear(sums_->inputs.last);
+  }
+  for_each_tile([&](std::int64_t tile, int thread) {
+    const T* from = state_.data() + begin(tile);
+    T* candidate = candidate_.data() + begin(tile);
+    for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
+    if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate);
+    tile_finite_[std::size_t(tile)] = problem_.kernels.all_finite(candidate, tile_size(tile));
+    if (!tile_finite_[std::size_t(tile)] || !method.adaptive()) return;
+    combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile));
+    scaled_norm_of_tile(tile, thread, errors_.data() + begin(tile), candidate, 1);
+  });
+  ode::TrialError result{
+      .finite = std::all_of(tile_finite_.begin(), tile_finite_.end(), [](char f) { return f != 0; })};
+  if (!result.finite || !method.adaptive() || state_.size() == 0) return result;
+  const double fine = checked_norm(errors_, candidate_);
+  double coarse = 0;
+  if (!method.coarse_error.empty()) {
+    for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+      combine(tile, method.coarse_error, step_.size(), nullptr, errors_.data() + begin(tile));
+    }
+    coarse = scaled_norm(errors_, candidate_);
+  }
+  result.ratio = ode::combined_error(fine, coarse);
+  result.finite = std::isfinite(result.ratio);
+  return result;
+}
+
+template <class T> void Engine<T>::accept() {
+  before_.swap(state_);
+  std::copy(candidate_.data(), candidate_.data() + candidate_.size(), state_.data());
+  if (options_.keeps_starts || sums_ == nullptr) records_.push_back({.step = step_});
+  if (options_.keeps_starts) keep_start();
+  has_dense_stages_ = stage_count_ == options_.method.stages();
+  rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
+  if (sums_) accept_sums();
+}
+
+template <class T> void Engine<T>::accept_sums() {
+  const std::vector<double>& b = options_.method.b;
+  const double first = step_.size() * b[0];
+  const double last = first_same_as_last_ ? step_.size() * b[end_rate_stage_] : 0;
+  for (auto& part : sums_->by_thread) {
+    for (std::size_t n = 0; n < sums_->total.size(); ++n) {
+      sums_->total[n] += first * double(part.first.values.data()[n]) + double(part.inner.values.data()[n]) +
+                         last * double(part.last.values.data()[n]);
+    }
+    if (first_same_as_last_) std::swap(part.first, part.last);
+  }
+  auto& inputs = sums_->inputs;
+  const std::array<const T*, 3> terms = {inputs.first.data(), inputs.inner.data(), inputs.last.data()};
+  const std::array<T, 3> weights = {T(first), T(1), T(last)};
+  T* total = sums_->total_inputs.data();
+  problem_.kernels.combine(total, total, terms.data(), weights.data(), 3, sums_->total_inputs.size());
+  if (first_same_as_last_) inputs.first.swap(inputs.last);
+}
+
+template <class T> void Engine<T>::add_sums(std::vector<double>& gradient, Buffer<T>& inputs) const {
+  for (std::size_t n = 0; n < gradient.size(); ++n) gradient[n] += sums_->total[n];
+  for (std::size_t n = 0; n < inputs.size(); ++n) inputs.data()[n] += sums_->total_inputs.data()[n];
+}
+
+template <class T> void Engine<T>::keep_start() {
+  if (std::int64_t(records_.size() - 1) % stride_ != 0) return;
+  records_.back().start = history_.take();
+  std::copy(before_.data(), before_.data() + before_.size(), records_.back().start);
+  ++kept_starts_;
+  const std::int64_t bytes = kept_starts_ * std::int64_t(before_.size() * sizeof(T));
+  if (options_.keep_budget == 0 || bytes <= options_.keep_budget || kept_starts_ <= 2) return;
+  stride_ *= 2;
+  kept_starts_ = 0;
+  for (std::size_t n = 0; n < records_.size(); ++n) {
+    if (!records_[n].start) continue;
+    if (std::int64_t(n) % stride_ == 0) {
+      ++kept_starts_;
+    } else {
+      history_.give_back(records_[n].start);
+      records_[n].start = nullptr;
+    }
+  }
+}
+
+template <class T> void Engine<T>::finish_dense_stages() {
+  if (has_dense_stages_) return;
+  const ode::ButcherTableau& method = options_.method;
+  for (std::size_t i = method.stages(); i < stage_count_; ++i) prepare(i, step_.stage_depth(method.c[i]));
+  evaluations_ += std::int64_t(stage_count_ - method.stages());
+  for_each_tile([&](std::int64_t tile, int thread) {
+    for (std::size_t i = method.stages(); i < stage_count_; ++i) {
+      evaluate_stage(tile, thread, i, before_.data() + begin(tile));
+    }
+  });
+  has_dense_stages_ = true;
+  if (end_rate_stage_ > 0) rate_known_at_ = RateKnown::at_end_rate_stage;
+}
+
+template <class T> void Engine<T>::save_state(std::size_t place) {
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
+  }
+  if (!records_.empty()) records_.back().saved.push_back({.place = place, .fraction = 1});
+}
+
+template <class T> void Engine<T>::save_inside(std::size_t place, double fraction) {
+  finish_dense_stages();
+  const std::vector<double> weights = options_.method.dense_weights(fraction);
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    T* inside = errors_.data() + begin(tile);
+    combine(tile, weights, step_.size(), before_.data() + begin(tile), inside);
+    problem_.unpack_state(tile, inside, saved_ + place * problem_.state_size());
+  }
+  refuse_non_finite(errors_.data(), errors_.size());
+  records_.back().saved.push_back({.place = place, .fraction = fraction});
+}
+
+template <class T> void Engine<T>::refuse_non_finite(const T* values, std::size_t size) const {
+  if (problem_.kernels.all_finite(values, size)) return;
+  throw ode::SolveFailure(
+      ode::FailureReason::non_finite,
+      {.depth = step_.start, .step = step_.size(), .evaluations = evaluations_, .component = offender()}, "");
+}
+
+template <class T> void Engine<T>::read_state(T* state) const {
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    problem_.unpack_state(tile, state_.data() + begin(tile), state);
+    if (options_.adjoint) {
+      problem_.unpack_state(tile, state_.data() + begin(tile) + tile_size(tile) / 2,
+                            state + problem_.state_size());
+    }
+  }
+}
+
+template <class T> void Engine<T>::restart(const T* packed) {
+  std::copy(packed, packed + state_.size(), state_.data());
+  rate_known_at_ = RateKnown::nowhere;
+}
+
+template <class T> std::string Engine<T>::first_non_finite(std::int64_t tile, const T* values) const {
+  const std::int32_t width = problem_.tiles.width(tile), samples = problem_.tiles.samples(tile);
+  const std::int32_t features = problem_.program->features(), losses = problem_.program->loss_rows;
+  for (std::int32_t i = 0; i < samples; ++i) {
+    for (std::int32_t r = 0; r < rows_; ++r) {
+      const double value = double(values[std::size_t(r) * std::size_t(width) + std::size_t(i)]);
+      if (std::isfinite(value)) continue;
+      const std::int32_t row = r % problem_.rows();
+      const char* half = !options_.adjoint ? "" : r < problem_.rows() ? "on the way back, " : "adjoint of ";
+      const std::int64_t sample = problem_.tiles.first_sample(tile) + i;
+      const std::string shown = std::isnan(value) ? "nan" : text(value);
+      if (row < features) return text(half, "z[", sample, ", ", row, "] = ", shown);
+      const std::string term = losses > 1 ? text(", ", row - features) : "";
+      return text(half, "running loss[", sample, term, "] = ", shown);
+    }
+  }
+  return {};
+}
+
+template <class T> std::string Engine<T>::offender() const {
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    const std::string found = first_non_finite(tile, candidate_.data() + begin(tile));
+    if (!found.empty()) return found;
+  }
+  for (std::size_t i = 0; i < stage_count_; ++i) {
+    for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+      const std::string found = first_non_finite(tile, stage(tile, i));
+      if (!found.empty()) return "rate of " + found;
+    }
+  }
+  return {};
+}
+
+template struct Problem<float>;
+template struct Problem<double>;
+template class History<float>;
+template class History<double>;
+template class Engine<float>;
+template class Engine<double>;
+
+}  // namespace fathom::fused

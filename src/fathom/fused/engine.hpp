@@ -1,0 +1,180 @@
+/// The loop's engine for fields that are programs: all stages of a step on one tile of samples before the next tile starts,
+/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step.
+///
+///   Problem<float> problem{...};
+///   Engine<float> engine(problem, solver...);
+///   integrate(engine, plan, depths);
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fathom/fused/tiles.hpp"
+#include "fathom/fused/weights.hpp"
+#include "fathom/ode/integrate.hpp"
+
+namespace fathom::fused {
+
+/// What is solved: a program with its tensors on a batch, and how many threads may work on it.
+template <class T> struct Problem {
+  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, std::int64_t batch, int threads);
+
+  std::shared_ptr<const Program> program;
+  const Kernels<T>& kernels;
+  Tensors<T> tensors;
+  Tiles tiles;
+  Weights<T> weights;
+  Buffer<T> inputs;  ///< (input rows) of every tile
+  int threads;
+
+  Code code() const { return program->code(); }
+  std::int32_t rows() const { return program->state_rows; }
+  std::size_t padded(std::int32_t row_count) const { return tiles.padded_batch() * std::size_t(row_count); }
+  /// Numbers in one saved state: z of all samples, then their running losses.
+  std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
+  void pack_state(std::int64_t tile, const T* state, T* rows) const;
+  void unpack_state(std::int64_t tile, const T* rows, T* state) const;
+  T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
+};
+
+struct SavedPoint {
+  std::size_t place = 0;
+  double fraction = 1;
+};
+
+template <class T> struct StepRecord {
+  ode::Step step = {};
+  T* start = nullptr;  ///< (rows) of every tile, null where it was not kept
+  std::vector<SavedPoint> saved = {};
+};
+
+/// Start states of accepted steps, in blocks that double: no allocation a step.
+template <class T> class History {
+ public:
+  explicit History(std::size_t state_size) : state_size_(state_size) {}
+  T* take();
+  void give_back(T* slot) { free_.push_back(slot); }
+
+ private:
+  std::size_t state_size_;
+  std::vector<Buffer<T>> blocks_;
+  std::vector<T*> free_;
+};
+
+/// Sums of a' df/dtheta over a step of the continuous adjoint, kept apart until the step is accepted.
+template <class T> struct AdjointSums;
+
+struct EngineOptions {
+  ode::ButcherTableau method = {};
+  std::optional<ode::AdaptiveSteps> adaptive = {};  ///< its tolerances and norm; none: fixed steps
+  bool keeps_starts = false;
+  std::int64_t keep_every = 1;
+  std::int64_t keep_budget = 0;  ///< bytes, 0: no limit
+  bool adjoint = false;          ///< integrates [y, a] with a' = -a df/dy, and int a df/dtheta beside it
+};
+
+template <class T> class Engine {
+ public:
+  /// `start`: (state size), for the adjoint followed by a, (state size). `saved` receives a state for each saved depth.
+  Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
+  ~Engine();
+
+  ode::StartNorms start_norms(const ode::Step& step);
+  double curvature(const ode::Step& probe);
+  ode::TrialError attempt(const ode::Step& step);
+  void accept();
+  void save_state(std::size_t place);
+  void save_inside(std::size_t place, double fraction);
+  void forget_rate() { rate_known_at_ = RateKnown::nowhere; }
+  std::int64_t evaluations() const { return evaluations_; }
+  std::string offender() const;
+
+  /// The state as samples, in the order of `start`.
+  void read_state(T* state) const;
+  const Buffer<T>& packed_state() const { return state_; }
+  /// Continues from a packed state, as if the solve had come to it by itself.
+  void restart(const T* packed);
+  std::vector<StepRecord<T>>& records() { return records_; }
+
+  /// Adjoint: -int a df/dtheta along the way, added to `gradient` (Weights::gradient_size) and to `inputs`, (input rows) of
+  /// every tile.
+  void add_sums(std::vector<double>& gradient, Buffer<T>& inputs) const;
+
+ private:
+  enum class RateKnown { nowhere, at_first_stage, at_end_rate_stage };
+  struct Scratch {
+    Buffer<T> registers, adjoints, argument, seed, inputs, stage_gradient;
+    std::vector<double> by_sample;
+  };
+
+  T* stage(std::int64_t tile, std::size_t index) {
+    return stages_.data() + problem_.tiles.begin(tile, rows_) * stage_count_ +
+           index * std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
+  }
+  const T* stage(std::int64_t tile, std::size_t index) const {
+    return const_cast<Engine*>(this)->stage(tile, index);
+  }
+  std::size_t tile_size(std::int64_t tile) const {
+    return std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
+  }
+  std::size_t begin(std::int64_t tile) const { return problem_.tiles.begin(tile, rows_); }
+  template <class Work> void for_each_tile(Work&& work);
+
+  void prepare(std::size_t index, double depth);
+  /// The rate at an argument. For the adjoint, `summed` says which stage's sums it counts in, if any.
+  void evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
+                std::optional<std::size_t> summed);
+  void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
+                    Frame<T>& frame, std::optional<std::size_t> summed);
+  const AtDepth<T>& at_depth(std::size_t index) const { return at_depth_[at_depth_.size() == 1 ? 0 : index]; }
+  void first_rate(const ode::Step& step);
+  void evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from);
+  /// base + h sum_j weights_j k_j
+  void combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base, T* out) const;
+  void finish_dense_stages();
+  struct TileError {
+    double largest = 0;
+    double squares = 0;  // of all samples, or of the worst one
+  };
+  /// Norm of `values`, scaled by the tolerance at the larger of the state and `other`.
+  double scaled_norm(const Buffer<T>& values, const Buffer<T>& other);
+  void scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other, double divisor);
+  /// The norm from what the tiles found with divisor 1; where squares left the range of numbers, taken again.
+  double checked_norm(const Buffer<T>& values, const Buffer<T>& other);
+  double norm_of_tiles(double divisor) const;
+  void accept_sums();
+  void keep_start();
+  void refuse_non_finite(const T* values, std::size_t size) const;
+  std::string first_non_finite(std::int64_t tile, const T* values) const;
+
+  Problem<T>& problem_;
+  EngineOptions options_;
+  Code code_;
+  std::int32_t rows_;        // of the state; twice the program's for the adjoint
+  std::size_t stage_count_;  // dense stages included
+  std::size_t end_rate_stage_;
+  bool first_same_as_last_;
+
+  Buffer<T> state_, before_, candidate_;  // (rows) of every tile
+  Buffer<T> stages_;                      // (stages, rows) of every tile
+  Buffer<T> errors_;                      // (rows) of every tile
+  std::vector<AtDepth<T>> at_depth_;      // (stages), or one where nothing varies
+  std::vector<Scratch> scratch_;          // (threads)
+  std::vector<TileError> tile_errors_;    // (tiles)
+  std::vector<char> tile_finite_;         // (tiles)
+  std::unique_ptr<AdjointSums<T>> sums_;
+  T* saved_;
+  ode::Step step_ = {};
+  RateKnown rate_known_at_ = RateKnown::nowhere;
+  bool has_dense_stages_ = false;
+  std::int64_t evaluations_ = 0;
+  std::int64_t stride_;
+  std::int64_t kept_starts_ = 0;
+  std::vector<StepRecord<T>> records_;
+  History<T> history_;
+};
+
+}  // namespace fathom::fused

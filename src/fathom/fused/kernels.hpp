@@ -1,0 +1,53 @@
+/// The arithmetic of the fused engine, compiled once for each instruction set and chosen when the program runs.
+///
+///   const Kernels<float>& kernels = best_kernels<float>();   // "avx2" on most machines of today
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fathom/fused/code.hpp"
+
+namespace fathom::fused {
+
+/// Error of a trial step on one tile, scaled by the tolerance.
+template <class T> struct ErrorFrame {
+  std::int32_t rows = 0;
+  std::int32_t width = 0;
+  std::int32_t samples = 0;  ///< that count; the rest of the width is padding
+  const T* values = nullptr;
+  const T* from = nullptr;  ///< the tolerance is absolute + relative max(|from|, |to|)
+  const T* to = nullptr;
+  T relative = 0;
+  T absolute = 0;
+  double divisor = 1;           ///< of every ratio, against overflow of its square
+  double largest = 0;           ///< answer: largest |ratio|; NaN where one is
+  double squares = 0;           ///< answer: sum of (ratio / divisor)^2
+  double* by_sample = nullptr;  ///< (width), those sums for each sample, added to; may be null
+};
+
+template <class T> struct Kernels {
+  const char* name;
+  std::int32_t lanes;
+  /// Runs the code forwards: rate and registers from argument and inputs.
+  void (*evaluate)(const Code&, const Frame<T>&);
+  /// Runs it backwards, after `evaluate` on the same frame: adjoints of argument, inputs and matrices from that of the rate.
+  void (*pull_back)(const Code&, const Frame<T>&);
+  /// out = base + sum_j weights[j] terms[j]; base may be null or out itself.
+  void (*combine)(T* out, const T* base, const T* const* terms, const T* weights, std::int32_t count,
+                  std::size_t size);
+  void (*scaled_error)(ErrorFrame<T>&);
+  /// sum_i a[i] b[i] over the first `samples` of each row.
+  double (*dot)(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::int32_t samples);
+  bool (*all_finite)(const T* values, std::size_t size);
+  /// The elementwise functions by themselves, for tests: value and slope of `count` numbers.
+  void (*apply)(const Function&, const T* in, T* out, T* slope, std::size_t count);
+};
+
+/// The fastest set that this processor has. The environment variable FATHOM_KERNELS names another one.
+template <class T> const Kernels<T>& best_kernels();
+
+/// All sets that this processor can run, fastest first.
+template <class T> std::vector<const Kernels<T>*> available_kernels();
+
+}  // namespace fathom::fused

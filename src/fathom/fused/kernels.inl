@@ -1,0 +1,677 @@
+// The kernels themselves; see simd.inl on how this file is compiled.
+
+/// y (outputs, width) = start + weights^T x, where weights is (inputs, leading) and x is (inputs, width). A block of M
+/// outputs by N vectors of samples stays in registers while the inputs stream by.
+template <class T, std::size_t M, std::size_t N>
+inline void product_block(const T* weights, std::int32_t leading, const T* bias, const T* x, std::int32_t inputs,
+                          T* y, std::int32_t width, bool adds) {
+  V<T> sums[M][N];
+#pragma GCC unroll 8
+  for (std::size_t m = 0; m < M; ++m) {
+#pragma GCC unroll 4
+    for (std::size_t n = 0; n < N; ++n) {
+      sums[m][n] = adds ? load(y + m * std::size_t(width) + n * lanes<T>) : bias ? all<T>(bias[m]) : V<T>{};
+    }
+  }
+  for (std::int32_t i = 0; i < inputs; ++i) {
+    V<T> values[N];
+#pragma GCC unroll 4
+    for (std::size_t n = 0; n < N; ++n) values[n] = load(x + std::size_t(i) * std::size_t(width) + n * lanes<T>);
+#pragma GCC unroll 8
+    for (std::size_t m = 0; m < M; ++m) {
+      const V<T> weight = all<T>(weights[std::size_t(i) * std::size_t(leading) + m]);
+#pragma GCC unroll 4
+      for (std::size_t n = 0; n < N; ++n) sums[m][n] += weight * values[n];
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t m = 0; m < M; ++m) {
+#pragma GCC unroll 4
+    for (std::size_t n = 0; n < N; ++n) store(y + m * std::size_t(width) + n * lanes<T>, sums[m][n]);
+  }
+}
+
+constexpr std::size_t block_outputs = 6;  // times two vectors: twelve sums, as many as sixteen registers carry
+
+template <class T, std::size_t M>
+inline void product_rows(const T* weights, std::int32_t leading, const T* bias, const T* x, std::int32_t inputs,
+                         T* y, std::int32_t width, bool adds) {
+  std::int32_t at = 0;
+  for (; at + 2 * lanes<T> <= width; at += 2 * lanes<T>) {
+    product_block<T, M, 2>(weights, leading, bias, x + at, inputs, y + at, width, adds);
+  }
+  if (at < width) product_block<T, M, 1>(weights, leading, bias, x + at, inputs, y + at, width, adds);
+}
+
+/// One sample: lanes run over the outputs where there are many, else over the inputs.
+template <class T>
+inline void product_of_one(const T* by_input, const T* by_output, const T* bias, const T* x, std::int32_t inputs,
+                           T* y, std::int32_t outputs, bool adds) {
+  if (outputs >= lanes<T>) {
+    std::int32_t o = 0;
+    const auto block = [&](std::int32_t at) {
+      V<T> sum = adds ? load(y + at) : bias ? load(bias + at) : V<T>{};
+      for (std::int32_t i = 0; i < inputs; ++i) sum += all<T>(x[i]) * load(by_input + i * outputs + at);
+      store(y + at, sum);
+    };
+    if (adds) {  // blocks that overlap would add twice
+      for (; o + lanes<T> <= outputs; o += lanes<T>) block(o);
+      for (; o < outputs; ++o) {
+        T sum = y[o];
+        for (std::int32_t i = 0; i < inputs; ++i) sum += x[i] * by_input[i * outputs + o];
+        y[o] = sum;
+      }
+      return;
+    }
+    for (; o + 4 * lanes<T> <= outputs; o += 4 * lanes<T>) {
+      V<T> sums[4];
+#pragma GCC unroll 4
+      for (int n = 0; n < 4; ++n) sums[n] = bias ? load(bias + o + n * lanes<T>) : V<T>{};
+      for (std::int32_t i = 0; i < inputs; ++i) {
+#pragma GCC unroll 4
+        for (int n = 0; n < 4; ++n) sums[n] += all<T>(x[i]) * load(by_input + i * outputs + o + n * lanes<T>);
+      }
+#pragma GCC unroll 4
+      for (int n = 0; n < 4; ++n) store(y + o + n * lanes<T>, sums[n]);
+    }
+    for (; o + lanes<T> <= outputs; o += lanes<T>) block(o);
+    if (o < outputs) block(outputs - lanes<T>);
+    return;
+  }
+  for (std::int32_t o = 0; o < outputs; ++o) {
+    const T* row = by_output + o * inputs;
+    V<T> sums[2] = {};
+    std::int32_t i = 0;
+    for (; i + 2 * lanes<T> <= inputs; i += 2 * lanes<T>) {
+      sums[0] += load(row + i) * load(x + i);
+      sums[1] += load(row + i + lanes<T>) * load(x + i + lanes<T>);
+    }
+    if (i + lanes<T> <= inputs) {
+      sums[0] += load(row + i) * load(x + i);
+      i += lanes<T>;
+    }
+    T sum = (adds ? y[o] : bias ? bias[o] : T(0)) + (inputs >= lanes<T> ? sum_of_lanes<T>(sums[0] + sums[1]) : T(0));
+    for (; i < inputs; ++i) sum += row[i] * x[i];
+    y[o] = sum;
+  }
+}
+
+template <class T, FunctionKind kind>
+inline void apply_kind(const Function& function, T* values, T* slopes, std::size_t count, bool slope_from_y) {
+  const T a = T(function.a), b = T(function.b);
+  std::size_t at = 0;
+  const auto step = [&](V<T> x) {
+    ValueAndSlope<T> both = value_of<T, kind>(x, a, b);
+    if (slope_from_y) both.slope = slope_from_value<T, kind>(both.value, a);
+    return both;
+  };
+  for (; at + lanes<T> <= count; at += lanes<T>) {
+    const ValueAndSlope<T> both = step(load(values + at));
+    store(values + at, both.value);
+    if (slopes) store(slopes + at, both.slope);
+  }
+  if (at == count) return;
+  const ValueAndSlope<T> both = step(stream(values).get_some(at, count - at));
+  stream(values).put_some(at, both.value, count - at);
+  if (slopes) stream(slopes).put_some(at, both.slope, count - at);
+}
+
+/// Calls `work` with the function's kind as a constant.
+template <class Work> inline void with_kind(FunctionKind kind, Work&& work) {
+  switch (kind) {
+    case FunctionKind::identity: return work.template operator()<FunctionKind::identity>();
+    case FunctionKind::tanh: return work.template operator()<FunctionKind::tanh>();
+    case FunctionKind::relu: return work.template operator()<FunctionKind::relu>();
+    case FunctionKind::softplus: return work.template operator()<FunctionKind::softplus>();
+    case FunctionKind::elu: return work.template operator()<FunctionKind::elu>();
+    case FunctionKind::sigmoid: return work.template operator()<FunctionKind::sigmoid>();
+    case FunctionKind::silu: return work.template operator()<FunctionKind::silu>();
+  }
+}
+
+constexpr bool has_own_slope(FunctionKind kind) {
+  return kind == FunctionKind::softplus || kind == FunctionKind::silu;
+}
+
+/// values = function(values) in place, slopes beside them where they are wanted.
+template <class T>
+inline void activate(const Function& function, T* values, T* slopes, std::size_t count) {
+  if (function.kind == FunctionKind::identity && !slopes) return;
+  with_kind(function.kind, [&]<FunctionKind kind>() {
+    apply_kind<T, kind>(function, values, slopes, count, !has_own_slope(kind));
+  });
+}
+
+template <class T>
+inline void layer_forward(const Op& op, const MatrixView<T>& matrix, const T* x, T* y, T* slopes,
+                          std::int32_t width) {
+  if (width == 1) {
+    product_of_one(matrix.by_input, matrix.by_output, matrix.bias, x, matrix.inputs, y, matrix.outputs, false);
+    return activate(op.function, y, slopes, std::size_t(matrix.outputs));
+  }
+  // Block by block, so that the function finds its arguments in the nearest cache.
+  const auto finish = [&](std::int32_t o, std::int32_t count) {
+    const std::size_t at = std::size_t(o) * std::size_t(width);
+    activate(op.function, y + at, slopes ? slopes + at : nullptr, std::size_t(count) * std::size_t(width));
+  };
+  std::int32_t o = 0;
+  const auto rows = [&]<std::size_t M>() {
+    product_rows<T, M>(matrix.by_input + o, matrix.outputs, matrix.bias ? matrix.bias + o : nullptr, x,
+                       matrix.inputs, y + std::size_t(o) * std::size_t(width), width, false);
+    finish(o, std::int32_t(M));
+    o += std::int32_t(M);
+  };
+  while (o + std::int32_t(block_outputs) <= matrix.outputs) rows.template operator()<block_outputs>();
+  switch (matrix.outputs - o) {
+    case 1: return rows.template operator()<1>();
+    case 2: return rows.template operator()<2>();
+    case 3: return rows.template operator()<3>();
+    case 4: return rows.template operator()<4>();
+    case 5: return rows.template operator()<5>();
+    default: return;
+  }
+}
+
+/// x_adjoint = (or +=) matrix^T y_adjoint: the same product with the roles of inputs and outputs exchanged.
+template <class T>
+inline void product_backward(const MatrixView<T>& matrix, const T* y_adjoint, T* x_adjoint, std::int32_t width,
+                             bool sets) {
+  const std::int32_t count = matrix.inputs;
+  if (width == 1) {
+    return product_of_one<T>(matrix.by_output, matrix.by_input, nullptr, y_adjoint, matrix.outputs, x_adjoint,
+                             count, !sets);
+  }
+  std::int32_t i = 0;
+  const auto rows = [&]<std::size_t M>() {
+    product_rows<T, M>(matrix.by_output + i, count, nullptr, y_adjoint, matrix.outputs,
+                       x_adjoint + std::size_t(i) * std::size_t(width), width, !sets);
+    i += std::int32_t(M);
+  };
+  while (i + std::int32_t(block_outputs) <= count) rows.template operator()<block_outputs>();
+  switch (count - i) {
+    case 1: return rows.template operator()<1>();
+    case 2: return rows.template operator()<2>();
+    case 3: return rows.template operator()<3>();
+    case 4: return rows.template operator()<4>();
+    case 5: return rows.template operator()<5>();
+    default: return;
+  }
+}
+
+/// gradient (M outputs, N inputs) += scale y_adjoint x^T, summed over the samples.
+template <class T, std::size_t M, std::size_t N>
+inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T scale, T* gradient,
+                        std::int32_t inputs) {
+  V<T> sums[M][N] = {};
+  for (std::int32_t at = 0; at < width; at += lanes<T>) {
+    V<T> values[N];
+#pragma GCC unroll 4
+    for (std::size_t n = 0; n < N; ++n) values[n] = load(x + n * std::size_t(width) + std::size_t(at));
+#pragma GCC unroll 4
+    for (std::size_t m = 0; m < M; ++m) {
+      const V<T> adjoint = load(y_adjoint + m * std::size_t(width) + std::size_t(at));
+#pragma GCC unroll 4
+      for (std::size_t n = 0; n < N; ++n) sums[m][n] += adjoint * values[n];
+    }
+  }
+#pragma GCC unroll 4
+  for (std::size_t m = 0; m < M; ++m) {
+#pragma GCC unroll 4
+    for (std::size_t n = 0; n < N; ++n) gradient[m * std::size_t(inputs) + n] += scale * sum_of_lanes<T>(sums[m][n]);
+  }
+}
+
+template <class T, std::size_t M>
+inline void outer_rows(const T* y_adjoint, const T* x, std::int32_t width, T scale, T* gradient,
+                       std::int32_t inputs) {
+  std::int32_t i = 0;
+  for (; i + 3 <= inputs; i += 3) {
+    outer_block<T, M, 3>(y_adjoint, x + std::size_t(i) * std::size_t(width), width, scale, gradient + i, inputs);
+  }
+  const T* rest = x + std::size_t(i) * std::size_t(width);
+  if (inputs - i == 2) outer_block<T, M, 2>(y_adjoint, rest, width, scale, gradient + i, inputs);
+  if (inputs - i == 1) outer_block<T, M, 1>(y_adjoint, rest, width, scale, gradient + i, inputs);
+}
+
+template <class T>
+inline void gradient_of_matrix(const MatrixView<T>& matrix, const MatrixGradient<T>& gradient, const T* y_adjoint,
+                               const T* x, std::int32_t width, T scale) {
+  const std::int32_t inputs = matrix.inputs, outputs = matrix.outputs;
+  if (gradient.bias && matrix.bias) {
+    for (std::int32_t o = 0; o < outputs; ++o) {
+      const T* row = y_adjoint + std::size_t(o) * std::size_t(width);
+      if (width == 1) {
+        gradient.bias[o] += scale * row[0];
+        continue;
+      }
+      V<T> sum{};
+      for (std::int32_t at = 0; at < width; at += lanes<T>) sum += load(row + at);
+      gradient.bias[o] += scale * sum_of_lanes<T>(sum);
+    }
+  }
+  if (!gradient.weight) return;
+  if (width == 1) {
+    for (std::int32_t o = 0; o < outputs; ++o) {
+      const T adjoint = scale * y_adjoint[o];
+      T* row = gradient.weight + o * inputs;
+      std::int32_t i = 0;
+      for (; i + lanes<T> <= inputs; i += lanes<T>) store(row + i, load(row + i) + adjoint * load(x + i));
+      for (; i < inputs; ++i) row[i] += adjoint * x[i];
+    }
+    return;
+  }
+  std::int32_t o = 0;
+  const auto at = [&](std::int32_t row) { return y_adjoint + std::size_t(row) * std::size_t(width); };
+  for (; o + 4 <= outputs; o += 4) outer_rows<T, 4>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
+  if (outputs - o == 3) outer_rows<T, 3>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
+  if (outputs - o == 2) outer_rows<T, 2>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
+  if (outputs - o == 1) outer_rows<T, 1>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
+}
+
+/// adjoint of the argument of a function, in place of that of its value.
+template <class T>
+inline void through_function(const Op& op, T* adjoint, const T* values, const T* slopes, const T* slope_adjoint,
+                             std::size_t count) {
+  if (op.function.kind == FunctionKind::identity) return;
+  const T a = T(op.function.a);
+  with_kind(op.function.kind, [&]<FunctionKind kind>() {
+    if (slope_adjoint) {
+      std::size_t at = 0;
+      const auto step = [&](V<T> up, V<T> y, V<T> slope, V<T> up_slope) {
+        return up * slope + up_slope * curvature_from<T, kind>(y, slope, a);
+      };
+      for (; at + lanes<T> <= count; at += lanes<T>) {
+        store(adjoint + at, step(load(adjoint + at), load(values + at), load(slopes + at), load(slope_adjoint + at)));
+      }
+      if (at < count) {
+        const std::size_t some = count - at;
+        stream(adjoint).put_some(at,
+                                 step(stream(adjoint).get_some(at, some), stream(values).get_some(at, some),
+                                      stream(slopes).get_some(at, some), stream(slope_adjoint).get_some(at, some)),
+                                 some);
+      }
+    } else if (slopes) {
+      for_each<T>(count, stream(adjoint), stream(adjoint), stream(slopes), [](V<T> up, V<T> d) { return up * d; });
+    } else {
+      for_each<T>(count, stream(adjoint), stream(adjoint), stream(values),
+                  [&](V<T> up, V<T> y) { return up * slope_from_value<T, kind>(y, a); });
+    }
+  });
+}
+
+template <class T> class Machine {
+ public:
+  Machine(const Code& code, const Frame<T>& frame) : code_(code), frame_(frame), width_(std::size_t(frame.width)) {}
+
+  void forwards() const {
+    for (std::int32_t n = 0; n < code_.op_count; ++n) forward(code_.ops[n]);
+  }
+
+  void backwards() const {
+    for (std::int32_t n = 0; n < code_.cleared_count; ++n) {
+      const Rows& rows = code_.cleared[n];
+      __builtin_memset(adjoint(rows), 0, size(rows) * sizeof(T));
+    }
+    for (std::int32_t n = code_.op_count; n-- > 0;) backward(code_.ops[n]);
+  }
+
+ private:
+  std::size_t size(const Rows& rows) const { return std::size_t(rows.count) * width_; }
+  T* values(const Rows& rows) const {
+    return frame_.banks[int(rows.bank)] + std::size_t(rows.begin) * width_;
+  }
+  T* adjoint(const Rows& rows) const {
+    return frame_.adjoints[int(rows.bank)] + std::size_t(rows.begin) * width_;
+  }
+  /// Adjoints of inputs are wanted only where somebody asked for them.
+  bool wanted(const Rows& rows) const { return rows.count > 0 && frame_.adjoints[int(rows.bank)]; }
+
+  void forward(const Op& op) const {
+    T* out = values(op.out);
+    const T *first = values(op.first), *second = values(op.second);
+    switch (op.kind) {
+      case OpKind::layer: {
+        T* slopes = op.slope.count ? values(op.slope) : nullptr;
+        if (op.matrix >= 0) return layer_forward(op, frame_.matrices[op.matrix], first, out, slopes, frame_.width);
+        __builtin_memcpy(out, first, size(op.out) * sizeof(T));
+        return activate(op.function, out, slopes, size(op.out));
+      }
+      case OpKind::add: return zip(op.out, out, first, second, [](V<T> a, V<T> b) { return a + b; });
+      case OpKind::multiply: return zip(op.out, out, first, second, [](V<T> a, V<T> b) { return a * b; });
+      case OpKind::scale:
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          const std::size_t at = std::size_t(r) * width_;
+          for_each<T>(width_, stream(out + at), stream(first + at), stream(second),
+                      [](V<T> a, V<T> b) { return a * b; });
+        }
+        return;
+      case OpKind::copy: __builtin_memcpy(out, first, size(op.out) * sizeof(T)); return;
+      case OpKind::zero: __builtin_memset(out, 0, size(op.out) * sizeof(T)); return;
+      case OpKind::depth:
+        for (std::size_t i = 0; i < width_; ++i) out[i] = T(op.first.count ? frame_.depth * double(first[i]) : frame_.depth);
+        return;
+      case OpKind::signal:
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          for (std::size_t i = 0; i < width_; ++i) out[std::size_t(r) * width_ + i] = frame_.signals[op.place + r];
+        }
+        return;
+      case OpKind::column: {
+        const MatrixView<T>& matrix = frame_.matrices[op.matrix];
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          const T weight = matrix.by_input[op.place * matrix.outputs + r];
+          const std::size_t at = std::size_t(r) * width_;
+          for_each<T>(width_, stream(out + at), stream(first + at), stream(first + at),
+                      [&](V<T> a, V<T>) { return a * weight; });
+        }
+        return;
+      }
+      case OpKind::row_dot: {
+        const MatrixView<T>& matrix = frame_.matrices[op.matrix];
+        return reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
+          return matrix.by_output[op.place * matrix.inputs + r] * first[std::size_t(r) * width_ + i];
+        });
+      }
+      case OpKind::sum:
+        return reduce(op.first, out, [&](std::int32_t r, std::size_t i) { return first[std::size_t(r) * width_ + i]; });
+      case OpKind::distance:
+        return reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
+          const T d = first[std::size_t(r) * width_ + i] - second[std::size_t(r) * width_ + i];
+          return d * d;
+        });
+      case OpKind::squares:
+      case OpKind::norm:
+        reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
+          const T d = first[std::size_t(r) * width_ + i];
+          return d * d;
+        });
+        if (op.kind == OpKind::norm) {
+          for (std::size_t i = 0; i < width_; ++i) out[i] = root(out[i]);
+        }
+        return;
+    }
+  }
+
+  void backward(const Op& op) const {
+    T* up = adjoint(op.out);
+    const T *first = values(op.first), *second = values(op.second);
+    const auto at = [&](std::int32_t r) { return std::size_t(r) * width_; };
+    switch (op.kind) {
+      case OpKind::layer: return layer_backward(op, up, first);
+      case OpKind::add:
+        pass(op.first, op.sets_first, up);
+        return pass(op.second, op.sets_second, up);
+      case OpKind::multiply:
+        pass_times(op.first, op.sets_first, up, second);
+        return pass_times(op.second, op.sets_second, up, first);
+      case OpKind::scale:
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          pass_times({op.first.bank, op.first.begin + r, 1}, op.sets_first, up + at(r), second);
+          pass_times(op.second, op.sets_second && r == 0, up + at(r), first + at(r));
+        }
+        return;
+      case OpKind::copy: return pass(op.first, op.sets_first, up);
+      case OpKind::zero: return;
+      case OpKind::depth:
+        if (wanted(op.first)) {
+          T* to = adjoint(op.first);
+          for (std::size_t i = 0; i < width_; ++i) {
+            const T part = T(frame_.depth) * up[i];
+            to[i] = op.sets_first ? part : to[i] + part;
+          }
+        }
+        if (frame_.depth_adjoint) {
+          for (std::size_t i = 0; i < width_; ++i) {
+            frame_.depth_adjoint[i] += op.first.count ? first[i] * up[i] : up[i];
+          }
+        }
+        return;
+      case OpKind::signal:
+        if (!frame_.depth_adjoint) return;
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          for (std::size_t i = 0; i < width_; ++i) {
+            frame_.depth_adjoint[i] += frame_.signal_slopes[op.place + r] * up[at(r) + i];
+          }
+        }
+        return;
+      case OpKind::column: {
+        const MatrixView<T>& matrix = frame_.matrices[op.matrix];
+        for (std::int32_t r = 0; r < op.out.count; ++r) {
+          const T weight = matrix.by_input[op.place * matrix.outputs + r];
+          pass_scaled({op.first.bank, op.first.begin + r, 1}, op.sets_first, up + at(r), weight);
+          if (T* gradient = weight_gradient(op.matrix)) {
+            gradient[r * matrix.inputs + op.place] += frame_.gradient_scale * dot_row(up + at(r), first + at(r));
+          }
+        }
+        return;
+      }
+      case OpKind::row_dot: {
+        const MatrixView<T>& matrix = frame_.matrices[op.matrix];
+        for (std::int32_t r = 0; r < op.first.count; ++r) {
+          pass_scaled({op.first.bank, op.first.begin + r, 1}, op.sets_first, up,
+                      matrix.by_output[op.place * matrix.inputs + r]);
+          if (T* gradient = weight_gradient(op.matrix)) {
+            gradient[op.place * matrix.inputs + r] += frame_.gradient_scale * dot_row(up, first + at(r));
+          }
+        }
+        return;
+      }
+      case OpKind::sum:
+        for (std::int32_t r = 0; r < op.first.count; ++r) {
+          pass({op.first.bank, op.first.begin + r, 1}, op.sets_first, up);
+        }
+        return;
+      case OpKind::distance:
+        for (std::int32_t r = 0; r < op.first.count; ++r) {
+          pass_difference({op.first.bank, op.first.begin + r, 1}, op.sets_first, up, first + at(r), second + at(r));
+          pass_difference({op.second.bank, op.second.begin + r, 1}, op.sets_second, up, second + at(r), first + at(r));
+        }
+        return;
+      case OpKind::squares:
+        for (std::int32_t r = 0; r < op.first.count; ++r) {
+          const Rows row{op.first.bank, op.first.begin + r, 1};
+          if (!wanted(row)) continue;
+          T* to = adjoint(row);
+          for (std::size_t i = 0; i < width_; ++i) {
+            const T part = T(2) * up[i] * first[at(r) + i];
+            to[i] = op.sets_first ? part : to[i] + part;
+          }
+        }
+        return;
+      case OpKind::norm: {
+        const T* length = values(op.out);
+        for (std::int32_t r = 0; r < op.first.count; ++r) {
+          const Rows row{op.first.bank, op.first.begin + r, 1};
+          if (!wanted(row)) continue;
+          T* to = adjoint(row);
+          for (std::size_t i = 0; i < width_; ++i) {
+            const T part = length[i] > 0 ? up[i] * first[at(r) + i] / length[i] : T(0);
+            to[i] = op.sets_first ? part : to[i] + part;
+          }
+        }
+        return;
+      }
+    }
+  }
+
+  void layer_backward(const Op& op, T* up, const T* first) const {
+    const T* slopes = op.slope.count ? values(op.slope) : nullptr;
+    const T* slope_adjoint = op.slope_is_read ? adjoint(op.slope) : nullptr;
+    through_function(op, up, values(op.out), slopes, slope_adjoint, size(op.out));
+    if (op.matrix < 0) return pass(op.first, op.sets_first, up);
+    const MatrixView<T>& matrix = frame_.matrices[op.matrix];
+    if (frame_.gradients) {
+      gradient_of_matrix(matrix, frame_.gradients[op.matrix], up, first, frame_.width, frame_.gradient_scale);
+    }
+    if (wanted(op.first)) product_backward(matrix, up, adjoint(op.first), frame_.width, op.sets_first);
+  }
+
+  T* weight_gradient(std::int32_t matrix) const {
+    return frame_.gradients ? frame_.gradients[matrix].weight : nullptr;
+  }
+
+  template <class Work> void zip(const Rows& rows, T* out, const T* a, const T* b, Work work) const {
+    for_each<T>(size(rows), stream(out), stream(a), stream(b), work);
+  }
+
+  template <class Term> void reduce(const Rows& rows, T* out, Term term) const {
+    for (std::size_t i = 0; i < width_; ++i) out[i] = 0;
+    for (std::int32_t r = 0; r < rows.count; ++r) {
+      for (std::size_t i = 0; i < width_; ++i) out[i] += term(r, i);
+    }
+  }
+
+  void pass(const Rows& rows, bool sets, const T* up) const {
+    if (!wanted(rows)) return;
+    T* to = adjoint(rows);
+    if (sets) {
+      __builtin_memcpy(to, up, size(rows) * sizeof(T));
+    } else {
+      zip(rows, to, to, up, [](V<T> a, V<T> b) { return a + b; });
+    }
+  }
+
+  void pass_scaled(const Rows& rows, bool sets, const T* up, T factor) const {
+    if (!wanted(rows)) return;
+    T* to = adjoint(rows);
+    if (sets) {
+      zip(rows, to, up, up, [&](V<T> a, V<T>) { return a * factor; });
+    } else {
+      zip(rows, to, to, up, [&](V<T> a, V<T> b) { return a + b * factor; });
+    }
+  }
+
+  void pass_times(const Rows& rows, bool sets, const T* up, const T* factor) const {
+    if (!wanted(rows)) return;
+    T* to = adjoint(rows);
+    if (sets) return zip(rows, to, up, factor, [](V<T> a, V<T> b) { return a * b; });
+    const std::size_t count = size(rows);
+    std::size_t at = 0;
+    for (; at + lanes<T> <= count; at += lanes<T>) store(to + at, load(to + at) + load(up + at) * load(factor + at));
+    for (; at < count; ++at) to[at] += up[at] * factor[at];
+  }
+
+  void pass_difference(const Rows& row, bool sets, const T* up, const T* here, const T* there) const {
+    if (!wanted(row)) return;
+    T* to = adjoint(row);
+    for (std::size_t i = 0; i < width_; ++i) {
+      const T part = T(2) * up[i] * (here[i] - there[i]);
+      to[i] = sets ? part : to[i] + part;
+    }
+  }
+
+  T dot_row(const T* a, const T* b) const {
+    T sum = 0;
+    std::size_t at = 0;
+    V<T> sums{};
+    for (; at + lanes<T> <= width_; at += lanes<T>) sums += load(a + at) * load(b + at);
+    for (; at < width_; ++at) sum += a[at] * b[at];
+    return sum + sum_of_lanes<T>(sums);
+  }
+
+  static T root(T value) {
+    if constexpr (sizeof(T) == 4) {
+      return __builtin_sqrtf(value);
+    } else {
+      return __builtin_sqrt(value);
+    }
+  }
+
+  const Code& code_;
+  const Frame<T>& frame_;
+  std::size_t width_;
+};
+
+template <class T> void evaluate(const Code& code, const Frame<T>& frame) { Machine<T>(code, frame).forwards(); }
+template <class T> void pull_back(const Code& code, const Frame<T>& frame) { Machine<T>(code, frame).backwards(); }
+
+template <class T, int count>
+inline void combine_some(T* out, const T* base, const T* const* terms, const T* weights, std::size_t size) {
+  std::size_t at = 0;
+  for (; at + lanes<T> <= size; at += lanes<T>) {
+    V<T> sum = base ? load(base + at) : V<T>{};
+#pragma GCC unroll 8
+    for (int j = 0; j < count; ++j) sum += weights[j] * load(terms[j] + at);
+    store(out + at, sum);
+  }
+  for (; at < size; ++at) {
+    T sum = base ? base[at] : T(0);
+    for (int j = 0; j < count; ++j) sum += weights[j] * terms[j][at];
+    out[at] = sum;
+  }
+}
+
+template <class T>
+void combine(T* out, const T* base, const T* const* terms, const T* weights, std::int32_t count, std::size_t size) {
+  constexpr int most = 8;
+  while (count > most) {
+    combine_some<T, most>(out, base, terms, weights, size);
+    base = out, terms += most, weights += most, count -= most;
+  }
+  switch (count) {
+    case 0: return combine_some<T, 0>(out, base, terms, weights, size);
+    case 1: return combine_some<T, 1>(out, base, terms, weights, size);
+    case 2: return combine_some<T, 2>(out, base, terms, weights, size);
+    case 3: return combine_some<T, 3>(out, base, terms, weights, size);
+    case 4: return combine_some<T, 4>(out, base, terms, weights, size);
+    case 5: return combine_some<T, 5>(out, base, terms, weights, size);
+    case 6: return combine_some<T, 6>(out, base, terms, weights, size);
+    case 7: return combine_some<T, 7>(out, base, terms, weights, size);
+    default: return combine_some<T, 8>(out, base, terms, weights, size);
+  }
+}
+
+template <class T> void scaled_error(ErrorFrame<T>& frame) {
+  double largest = 0, squares = 0;
+  bool has_nan = false;
+  for (std::int32_t r = 0; r < frame.rows; ++r) {
+    const std::size_t at = std::size_t(r) * std::size_t(frame.width);
+    for (std::int32_t i = 0; i < frame.samples; ++i) {
+      const std::size_t n = at + std::size_t(i);
+      const T from = frame.from[n] < 0 ? -frame.from[n] : frame.from[n], to = frame.to[n] < 0 ? -frame.to[n] : frame.to[n];
+      const T value = frame.values[n] < 0 ? -frame.values[n] : frame.values[n];
+      // A component that is exactly right is within any tolerance, also within none (0 / 0).
+      const T ratio = value == 0 ? T(0) : value / (frame.absolute + frame.relative * (from > to ? from : to));
+      has_nan |= ratio != ratio;
+      largest = double(ratio) > largest ? double(ratio) : largest;
+      const double part = double(ratio) / frame.divisor;
+      squares += part * part;
+      if (frame.by_sample) frame.by_sample[i] += part * part;
+    }
+  }
+  frame.largest = has_nan ? __builtin_nan("") : largest;
+  frame.squares = squares;
+}
+
+template <class T>
+double dot(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::int32_t samples) {
+  double sum = 0;
+  for (std::int32_t r = 0; r < rows; ++r) {
+    const std::size_t at = std::size_t(r) * std::size_t(width);
+    for (std::int32_t i = 0; i < samples; ++i) sum += double(a[at + std::size_t(i)]) * double(b[at + std::size_t(i)]);
+  }
+  return sum;
+}
+
+template <class T> bool all_finite(const T* values, std::size_t size) {
+  // x - x is 0 for a finite x and NaN otherwise.
+  V<T> differences{};
+  std::size_t at = 0;
+  for (; at + lanes<T> <= size; at += lanes<T>) {
+    const V<T> x = load(values + at);
+    differences += x - x;
+  }
+  T rest = sum_of_lanes<T>(differences);
+  for (; at < size; ++at) rest += values[at] - values[at];
+  return rest == 0;
+}
+
+template <class T>
+void apply(const Function& function, const T* in, T* out, T* slope, std::size_t count) {
+  __builtin_memcpy(out, in, count * sizeof(T));
+  activate(function, out, slope, count);
+}
+
+template <class T>
+constexpr Kernels<T> table(const char* name) {
+  return {name, lanes<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, apply<T>};
+}

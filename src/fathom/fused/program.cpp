@@ -1,0 +1,246 @@
+#include "fathom/fused/program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+bool same(const Rows& a, const Rows& b) {
+  return a.bank == b.bank && a.begin == b.begin && a.count == b.count;
+}
+
+bool contains(const Rows& outer, const Rows& inner) {
+  return outer.bank == inner.bank && outer.begin <= inner.begin &&
+         inner.begin + inner.count <= outer.begin + outer.count && inner.count > 0;
+}
+
+/// Is function' found from the function's value alone, cheaply and without loss?
+bool slope_follows_from_value(FunctionKind kind) {
+  return kind != FunctionKind::softplus && kind != FunctionKind::silu;
+}
+
+}  // namespace
+
+bool Program::varies_with_depth() const {
+  const auto varies = [](const Matrix& matrix) { return matrix.basis >= 0; };
+  const auto reads_depth = [](const Op& op) { return op.kind == OpKind::depth || op.kind == OpKind::signal; };
+  return std::any_of(matrices.begin(), matrices.end(), varies) ||
+         std::any_of(ops.begin(), ops.end(), reads_depth);
+}
+
+Code Program::code() const {
+  return {.ops = ops.data(),
+          .op_count = std::int32_t(ops.size()),
+          .cleared = cleared.data(),
+          .cleared_count = std::int32_t(cleared.size()),
+          .argument_rows = state_rows,
+          .register_rows = register_rows,
+          .input_rows = input_rows,
+          .rate_rows = state_rows};
+}
+
+Builder::Builder(std::int32_t features, std::int32_t losses) : features_(features) {
+  require(features >= 1 && losses >= 0, "a program needs at least one feature, got ", features);
+  program_.state_rows = program_.register_rows = features + losses;
+  program_.loss_rows = losses;
+}
+
+Rows Builder::fresh(std::int32_t count) {
+  const Rows rows{Bank::registers, program_.register_rows, count};
+  program_.register_rows += count;
+  return rows;
+}
+
+Op& Builder::push(const Op& op) {
+  program_.ops.push_back(op);
+  return program_.ops.back();
+}
+
+Rows Builder::input(std::int32_t tensor, std::int32_t features) {
+  for (const SampleInput& known : program_.inputs) {
+    if (known.tensor == tensor) return known.rows;
+  }
+  const Rows rows{Bank::inputs, program_.input_rows, features};
+  program_.inputs.push_back({tensor, rows});
+  program_.input_rows += features;
+  return rows;
+}
+
+std::int32_t Builder::matrix(const Matrix& matrix) {
+  program_.matrices.push_back(matrix);
+  return std::int32_t(program_.matrices.size()) - 1;
+}
+
+std::int32_t Builder::basis(DepthFunctions functions) {
+  program_.bases.push_back(std::move(functions));
+  return std::int32_t(program_.bases.size()) - 1;
+}
+
+Rows Builder::layer(Rows in, std::int32_t matrix, Function function) {
+  const Matrix& shape = program_.matrices[std::size_t(matrix)];
+  require(shape.inputs == in.count, "a layer with ", shape.inputs, " inputs cannot read ", in.count, " rows");
+  const Rows out = fresh(shape.outputs);
+  Op& op = push({.kind = OpKind::layer, .out = out, .first = in, .function = function, .matrix = matrix});
+  if (!slope_follows_from_value(function.kind)) op.slope = fresh(out.count);
+  return out;
+}
+
+Rows Builder::activated(Rows in, Function function) {
+  const Rows out = fresh(in.count);
+  Op& op = push({.kind = OpKind::layer, .out = out, .first = in, .function = function});
+  if (!slope_follows_from_value(function.kind)) op.slope = fresh(out.count);
+  return out;
+}
+
+Rows Builder::slope(Rows of) {
+  for (Op& op : program_.ops) {
+    if (op.kind != OpKind::layer || !same(op.out, of)) continue;
+    if (op.slope.count == 0) op.slope = fresh(of.count);
+    op.slope_is_read = true;
+    return op.slope;
+  }
+  throw Error("only a layer has a slope");
+}
+
+Rows Builder::add(Rows first, Rows second) {
+  return push({.kind = OpKind::add, .out = fresh(first.count), .first = first, .second = second}).out;
+}
+Rows Builder::multiply(Rows first, Rows second) {
+  return push({.kind = OpKind::multiply, .out = fresh(first.count), .first = first, .second = second}).out;
+}
+Rows Builder::scale(Rows rows, Rows by) {
+  return push({.kind = OpKind::scale, .out = fresh(rows.count), .first = rows, .second = by}).out;
+}
+Rows Builder::zeros(std::int32_t count) { return push({.kind = OpKind::zero, .out = fresh(count)}).out; }
+Rows Builder::depth(std::optional<Rows> of_samples) {
+  return push({.kind = OpKind::depth, .out = fresh(1), .first = of_samples.value_or(Rows{})}).out;
+}
+Rows Builder::signal(DepthFunctions functions) {
+  const Op op{.kind = OpKind::signal, .out = fresh(functions.size), .place = program_.signal_size};
+  program_.signal_size += functions.size;
+  program_.signals.push_back(std::move(functions));
+  return push(op).out;
+}
+Rows Builder::column(Rows slopes, std::int32_t matrix, std::int32_t place) {
+  return push({.kind = OpKind::column,
+               .out = fresh(slopes.count),
+               .first = slopes,
+               .matrix = matrix,
+               .place = place})
+      .out;
+}
+Rows Builder::row_dot(Rows in, std::int32_t matrix, std::int32_t place) {
+  return push({.kind = OpKind::row_dot, .out = fresh(1), .first = in, .matrix = matrix, .place = place}).out;
+}
+Rows Builder::sum(Rows in) { return push({.kind = OpKind::sum, .out = fresh(1), .first = in}).out; }
+Rows Builder::distance(Rows first, Rows second) {
+  return push({.kind = OpKind::distance, .out = fresh(1), .first = first, .second = second}).out;
+}
+Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
+Rows Builder::norm(Rows in) { return push({.kind = OpKind::norm, .out = fresh(1), .first = in}).out; }
+
+Rows Builder::joined(const std::vector<Rows>& parts) {
+  std::int32_t count = 0;
+  for (const Rows& rows : parts) count += rows.count;
+  const Rows whole = fresh(count);
+  std::int32_t begin = 0;
+  for (const Rows& rows : parts) {
+    place(rows, part(whole, begin, rows.count));
+    begin += rows.count;
+  }
+  return whole;
+}
+
+void Builder::place(Rows rows, Rows target) {
+  const auto known = std::find_if(renamed_.begin(), renamed_.end(),
+                                  [&](const Renamed& name) { return contains(name.from, rows); });
+  const bool has_writer =
+      std::any_of(program_.ops.begin(), program_.ops.end(), [&](const Op& op) { return same(op.out, rows); });
+  const bool is_block = std::any_of(renamed_.begin(), renamed_.end(),
+                                    [&](const Renamed& name) { return contains(rows, name.to); });
+  if (known == renamed_.end() && rows.bank == Bank::registers && (has_writer || is_block)) {
+    renamed_.push_back({rows, target});
+  } else {
+    push({.kind = OpKind::copy, .out = target, .first = rows});
+  }
+}
+
+void Builder::give(Rows rate) {
+  require(rate.count == features_, "the rate must have the ", features_, " features of the state, got ",
+          rate.count);
+  place(rate, {Bank::rate, 0, features_});
+}
+
+void Builder::give_loss(std::int32_t index, Rows value) {
+  require(value.count == 1 && index < program_.loss_rows, "a running loss is one row a sample, got ",
+          value.count);
+  place(value, {Bank::rate, features_ + index, 1});
+}
+
+Rows Builder::resolved(Rows rows) const {
+  for (bool changed = rows.count > 0; changed;) {
+    changed = false;
+    for (const Renamed& name : renamed_) {
+      if (!contains(name.from, rows)) continue;
+      rows = part(name.to, rows.begin - name.from.begin, rows.count);
+      changed = true;
+      break;
+    }
+  }
+  return rows;
+}
+
+void Builder::resolve_names() {
+  for (Op& op : program_.ops) {
+    for (Rows* rows : {&op.out, &op.first, &op.second, &op.slope}) *rows = resolved(*rows);
+  }
+}
+
+/// Goes through the operations backwards, as the kernels will, and notes who is the first to write each adjoint row.
+void Builder::plan_adjoints() {
+  std::array<std::vector<bool>, bank_count> written;
+  written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
+  const auto is_written = [&](const Rows& rows, std::int32_t row) {
+    // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
+    return rows.bank != Bank::registers || written[0][std::size_t(rows.begin + row)];
+  };
+  const auto clear = [&](const Rows& rows) {
+    for (std::int32_t row = 0; row < rows.count; ++row) {
+      if (is_written(rows, row)) continue;
+      program_.cleared.push_back(part(rows, row, 1));
+      written[0][std::size_t(rows.begin + row)] = true;
+    }
+  };
+  const auto visit = [&](const Rows& rows) {
+    if (rows.count == 0) return false;
+    bool none = true;
+    for (std::int32_t row = 0; row < rows.count; ++row) none = none && !is_written(rows, row);
+    if (!none) clear(rows);
+    if (rows.bank == Bank::registers) {
+      const auto begin = written[0].begin() + rows.begin;
+      std::fill(begin, begin + rows.count, true);
+    }
+    return none;
+  };
+  for (std::size_t n = program_.ops.size(); n-- > 0;) {
+    Op& op = program_.ops[n];
+    clear(op.out);  // an answer that nobody uses
+    if (op.slope_is_read) clear(op.slope);
+    op.sets_first = visit(op.first);
+    op.sets_second = visit(op.second);
+  }
+  clear({Bank::registers, 0, program_.state_rows});
+}
+
+Program Builder::finish() && {
+  resolve_names();
+  plan_adjoints();
+  return std::move(program_);
+}
+
+}  // namespace fathom::fused

@@ -1,0 +1,208 @@
+// Vectors of the width this file is compiled for (FATHOM_VECTOR_BYTES), and the elementwise functions on them.
+// Included inside a namespace of its own for each instruction set: nothing here may be shared between them, and nothing
+// of the standard library may be instantiated.
+
+constexpr std::size_t vector_bytes = FATHOM_VECTOR_BYTES;
+
+template <class T> struct Traits;
+template <> struct Traits<float> {
+  using Int = std::int32_t;
+  typedef float V __attribute__((vector_size(FATHOM_VECTOR_BYTES)));
+  typedef float Unaligned __attribute__((vector_size(FATHOM_VECTOR_BYTES), aligned(4), may_alias));
+  typedef std::int32_t I __attribute__((vector_size(FATHOM_VECTOR_BYTES)));
+  static constexpr int mantissa = 23, bias = 127;
+  static constexpr float round_magic = 12582912.0f;          // 1.5 2^23
+  static constexpr float ln2_high = 0.693359375f;            // few bits, so that n ln2_high is exact
+  static constexpr float ln2_low = -2.12194440054690583e-4f;  // ln 2 - ln2_high
+  static constexpr float lowest_exponent = -87.0f;
+  static constexpr float saturation = 9.5f;  // tanh is 1 from here on
+  static constexpr int exp_terms = 8, log_terms = 9;
+};
+template <> struct Traits<double> {
+  using Int = std::int64_t;
+  typedef double V __attribute__((vector_size(FATHOM_VECTOR_BYTES)));
+  typedef double Unaligned __attribute__((vector_size(FATHOM_VECTOR_BYTES), aligned(8), may_alias));
+  typedef std::int64_t I __attribute__((vector_size(FATHOM_VECTOR_BYTES)));
+  static constexpr int mantissa = 52, bias = 1023;
+  static constexpr double round_magic = 6755399441055744.0;  // 1.5 2^52
+  static constexpr double ln2_high = 0.693145751953125;
+  static constexpr double ln2_low = 1.42860682030941723212e-6;
+  static constexpr double lowest_exponent = -708.0;
+  static constexpr double saturation = 20.0;
+  static constexpr int exp_terms = 14, log_terms = 18;
+};
+
+template <class T> using V = typename Traits<T>::V;
+template <class T> using I = typename Traits<T>::I;
+template <class T> constexpr std::int32_t lanes = std::int32_t(vector_bytes / sizeof(T));
+
+template <class T> inline V<T> load(const T* from) {
+  return *reinterpret_cast<const typename Traits<T>::Unaligned*>(from);
+}
+template <class T> inline void store(T* to, V<T> value) {
+  *reinterpret_cast<typename Traits<T>::Unaligned*>(to) = value;
+}
+/// A difference, since x - 0 is x whatever its sign and costs nothing, while x + 0 is not.
+template <class T> inline V<T> all(T value) { return value - V<T>{}; }
+
+template <class T> inline T sum_of_lanes(V<T> v) {
+  // Halves onto each other: log2(lanes) additions.
+  if constexpr (lanes<T> == 16) {
+    v = v + __builtin_shuffle(v, I<T>{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
+    v = v + __builtin_shuffle(v, I<T>{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
+    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+  } else if constexpr (lanes<T> == 8) {
+    v = v + __builtin_shuffle(v, I<T>{4, 5, 6, 7, 0, 1, 2, 3});
+    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1, 6, 7, 4, 5});
+  } else if constexpr (lanes<T> == 4) {
+    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1});
+  }
+  return v[0] + v[1];
+}
+
+template <class T> inline V<T> absolute(V<T> x) { return x < 0 ? -x : x; }
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2: exp(x) = power (1 + rest), power = 2^n, rest = exp(r) - 1. For x up to 80;
+/// where exp(x) has no normal number, power is 0.
+template <class T> struct Exponential {
+  V<T> power;
+  V<T> rest;
+};
+template <class T, bool may_vanish = true> inline Exponential<T> exponential(V<T> x) {
+  using K = Traits<T>;
+  const auto vanishes = x < K::lowest_exponent;
+  if (may_vanish) x = vanishes ? all<T>(K::lowest_exponent) : x;  // a NaN stays one
+  const V<T> shifted = x * T(1.44269504088896340736) + K::round_magic;
+  const V<T> n = shifted - K::round_magic;
+  const I<T> whole = (I<T>)shifted - (I<T>)all<T>(K::round_magic);
+  const V<T> r = (x - n * K::ln2_high) - n * K::ln2_low;
+  // exp(r) - 1 = r + r^2 (1/2! + r/3! + ...), Taylor: at |r| < 0.35 the first term left out is below a tenth of an ulp.
+  constexpr double inverse_factorial[] = {1.0,
+                                          1.0,
+                                          1.0 / 2,
+                                          1.0 / 6,
+                                          1.0 / 24,
+                                          1.0 / 120,
+                                          1.0 / 720,
+                                          1.0 / 5040,
+                                          1.0 / 40320,
+                                          1.0 / 362880,
+                                          1.0 / 3628800,
+                                          1.0 / 39916800,
+                                          1.0 / 479001600,
+                                          1.0 / 6227020800};
+  V<T> series = all<T>(T(inverse_factorial[K::exp_terms - 1]));
+#pragma GCC unroll 16
+  for (int n_term = K::exp_terms - 2; n_term >= 2; --n_term) series = series * r + T(inverse_factorial[n_term]);
+  const V<T> rest = r + (r * r) * series;
+  const I<T> bits = (whole + typename K::Int(K::bias)) << K::mantissa;
+  if constexpr (!may_vanish) return {(V<T>)bits, rest};
+  return {vanishes ? V<T>{} : (V<T>)bits, rest};
+}
+
+/// log(1 + t) = 2 artanh(t / (2 + t)) for 0 <= t <= 1.
+template <class T> inline V<T> log_one_plus(V<T> t) {
+  const V<T> w = t / (t + T(2)), w2 = w * w;
+  V<T> series = all<T>(T(1.0 / (2 * Traits<T>::log_terms - 1)));
+#pragma GCC unroll 20
+  for (int n = Traits<T>::log_terms - 2; n >= 1; --n) series = series * w2 + T(1.0 / (2 * n + 1));
+  return T(2) * (w + (w * w2) * series);
+}
+
+template <class T> struct ValueAndSlope {
+  V<T> value;
+  V<T> slope;
+};
+
+template <class T> inline V<T> tanh_of(V<T> x) {
+  constexpr T cut = Traits<T>::saturation;
+  x = x > cut ? all<T>(cut) : x;
+  x = x < -cut ? all<T>(-cut) : x;
+  const Exponential<T> e = exponential<T, false>(x * T(2));
+  // m = exp(2x) - 1 without cancellation, tanh x = m / (m + 2)
+  const V<T> m = e.power * e.rest + (e.power - T(1));
+  return m / (m + T(2));
+}
+
+template <class T> struct Sigmoids {
+  V<T> of_x;
+  V<T> of_minus_x;
+};
+template <class T> inline Sigmoids<T> sigmoids(V<T> x) {
+  const Exponential<T> e = exponential<T>(-absolute<T>(x));
+  const V<T> t = e.power * e.rest + e.power;  // exp(-|x|)
+  const V<T> large = T(1) / (t + T(1)), small = t * large;
+  return {x < 0 ? small : large, x < 0 ? large : small};
+}
+
+template <class T> inline ValueAndSlope<T> softplus_of(V<T> x, T beta, T threshold) {
+  const V<T> scaled = x * beta;
+  const Exponential<T> e = exponential<T>(-absolute<T>(scaled));
+  const V<T> t = e.power * e.rest + e.power;
+  const V<T> inverse = T(1) / (t + T(1));
+  const V<T> positive = scaled < 0 ? V<T>{} : scaled;
+  const V<T> value = (positive + log_one_plus<T>(t)) * (T(1) / beta);
+  const V<T> slope = scaled < 0 ? t * inverse : inverse;
+  const auto linear = scaled > threshold;  // torch's threshold, to the bit of its definition
+  return {linear ? x : value, linear ? all<T>(T(1)) : slope};
+}
+
+/// The value, and the slope where it does not follow from the value (softplus, silu).
+template <class T, FunctionKind kind> inline ValueAndSlope<T> value_of(V<T> x, T a, T b) {
+  if constexpr (kind == FunctionKind::tanh) return {tanh_of<T>(x), V<T>{}};
+  if constexpr (kind == FunctionKind::relu) return {x < 0 ? V<T>{} : x, V<T>{}};
+  if constexpr (kind == FunctionKind::sigmoid) return {sigmoids<T>(x).of_x, V<T>{}};
+  if constexpr (kind == FunctionKind::softplus) return softplus_of<T>(x, a, b);
+  if constexpr (kind == FunctionKind::silu) {
+    const Sigmoids<T> s = sigmoids<T>(x);
+    return {x * s.of_x, s.of_x * (x * s.of_minus_x + T(1))};
+  }
+  if constexpr (kind == FunctionKind::elu) {
+    const Exponential<T> e = exponential<T>(x > 0 ? V<T>{} : x);
+    const V<T> below = (e.power * e.rest + (e.power - T(1))) * a;
+    return {x > 0 ? x : below, V<T>{}};
+  }
+  return {x, V<T>{}};
+}
+
+/// function' from the function's value, for those where that is possible.
+template <class T, FunctionKind kind> inline V<T> slope_from_value(V<T> y, T a) {
+  if constexpr (kind == FunctionKind::tanh) return T(1) - y * y;
+  if constexpr (kind == FunctionKind::relu) return y > 0 ? all<T>(T(1)) : V<T>{};
+  if constexpr (kind == FunctionKind::sigmoid) return y * (T(1) - y);
+  if constexpr (kind == FunctionKind::elu) return y > 0 ? all<T>(T(1)) : y + a;
+  return all<T>(T(1));
+}
+
+/// function'' from value and slope (all but silu, which has no program that needs it).
+template <class T, FunctionKind kind> inline V<T> curvature_from(V<T> y, V<T> slope, T a) {
+  if constexpr (kind == FunctionKind::tanh) return T(-2) * y * slope;
+  if constexpr (kind == FunctionKind::sigmoid) return slope * (T(1) - T(2) * y);
+  if constexpr (kind == FunctionKind::softplus) return a * slope * (T(1) - slope);
+  if constexpr (kind == FunctionKind::elu) return y > 0 ? V<T>{} : slope;
+  return V<T>{};
+}
+
+/// Calls `work(load, store)` on every vector of `count` numbers; the last one may be partial and then goes through a copy.
+template <class T> struct Stream {
+  T* data;
+  V<T> get(std::size_t at) const { return load(data + at); }
+  V<T> get_some(std::size_t at, std::size_t some) const {
+    V<T> v{};
+    __builtin_memcpy(&v, data + at, some * sizeof(T));
+    return v;
+  }
+  void put(std::size_t at, V<T> v) const { store(data + at, v); }
+  void put_some(std::size_t at, V<T> v, std::size_t some) const {
+    __builtin_memcpy(data + at, &v, some * sizeof(T));
+  }
+};
+template <class T> inline Stream<T> stream(const T* data) { return {const_cast<T*>(data)}; }
+
+/// out[i] = work(a[i], b[i]) for all i; `b` may be any stream when the work ignores it.
+template <class T, class Work>
+inline void for_each(std::size_t count, Stream<T> out, Stream<T> a, Stream<T> b, Work work) {
+  std::size_t at = 0;
+  for (; at + lanes<T> <= count; at += lanes<T>) out.put(at, work(a.get(at), b.get(at)));
+  if (at < count) out.put_some(at, work(a.get_some(at, count - at), b.get_some(at, count - at)), count - at);
+}

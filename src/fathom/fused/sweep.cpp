@@ -1,0 +1,449 @@
+#include "fathom/fused/sweep.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "fathom/fused/pool.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+constexpr std::size_t most_stages = 24;
+constexpr std::size_t group_bytes = std::size_t(8)
+                                    << 20;  // of weights prepared ahead, where they vary with depth
+
+/// Which stages a step's end (and its saved points) depend on.
+std::vector<bool> needed_stages(const ode::ButcherTableau& method, bool with_inside) {
+  std::vector<bool> needed(method.c.size(), false);
+  for (std::size_t i = 0; i < method.b.size(); ++i) needed[i] = method.b[i] != 0;
+  if (with_inside) {
+    for (std::size_t i = 0; i < method.dense.size(); ++i) {
+      for (double weight : method.dense[i]) needed[i] = needed[i] || weight != 0;
+    }
+  }
+  for (std::size_t i = needed.size(); i-- > 0;) {
+    for (std::size_t j = 0; needed[i] && j < method.a[i].size(); ++j)
+      needed[j] = needed[j] || method.a[i][j] != 0;
+  }
+  return needed;
+}
+
+/// A saved point of a step that is more than its end.
+struct InsidePoint {
+  std::size_t place;
+  double fraction;
+  std::vector<double> weights;  // b_i(t)
+  std::vector<double> rates;    // db_i/dt, where depths want a gradient
+};
+
+/// What all tiles need of one step.
+template <class T> struct StepPlan {
+  const StepRecord<T>* record = nullptr;
+  std::vector<bool> needed = {};
+  std::vector<InsidePoint> inside = {};
+  std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
+  std::vector<AtDepth<T>> stages = {};   // one for each stage, or none where nothing varies
+};
+
+/// dL/d(start) and dL/d(end) of one step's depths.
+struct StepMoves {
+  double start = 0;
+  double end = 0;
+
+  void with_size(double by) { start -= by, end += by; }
+};
+
+template <class T> class Sweep {
+ public:
+  Sweep(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted)
+      : pass_(pass),
+        problem_(*pass.problem),
+        method_(*pass.method),
+        code_(problem_.code()),
+        saved_adjoints_(saved_adjoints),
+        wanted_(wanted),
+        adjoint_(problem_.padded(problem_.rows())),
+        varies_(problem_.program->varies_with_depth()) {
+    result_.inputs = Buffer<T>(wanted.inputs ? problem_.inputs.size() : 0);
+    result_.weights.resize(problem_.weights.gradient_size());
+    result_.depths.resize(wanted.depths ? pass.given : 0);
+    const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
+    require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
+    for (int thread = 0; thread < problem_.threads; ++thread) {
+      workers_.push_back({.registers = Buffer<T>(width * std::size_t(code_.register_rows) * stages),
+                          .adjoints = Buffer<T>(width * std::size_t(code_.register_rows)),
+                          .rates = Buffer<T>(width * std::size_t(code_.rate_rows) * stages),
+                          .pulled = Buffer<T>(width * std::size_t(code_.rate_rows) * stages),
+                          .seed = Buffer<T>(width * std::size_t(code_.rate_rows)),
+                          .points = Buffer<T>(width * std::size_t(code_.rate_rows)),
+                          .gradient = Buffer<T>(problem_.weights.gradient_size()),
+                          .stage_gradient = Buffer<T>(problem_.weights.stage_gradient_size()),
+                          .depth_adjoint = Buffer<T>(wanted.depths ? width : 0),
+                          .total = std::vector<double>(problem_.weights.gradient_size()),
+                          .moves = {},
+                          .depths = std::vector<double>(wanted.depths ? pass.given : 0)});
+      Worker& made = workers_.back();
+      made.views = problem_.weights.views({made.gradient.data(), made.gradient.size()},
+                                          {made.stage_gradient.data(), made.stage_gradient.size()});
+    }
+    if (!varies_) problem_.weights.prepare(0, false, constant_);
+  }
+
+  SweepResult<T> run() {
+    std::vector<StepRecord<T>>& records = *pass_.records;
+    for (std::size_t end = records.size(); end > 0;) {
+      const std::size_t begin = begin_of_group(end);
+      restore_starts(begin, end);
+      walk(begin, end);
+      end = begin;
+    }
+    collect_start();
+    for (Worker& worker : workers_) {
+      for (std::size_t n = 0; n < result_.weights.size(); ++n) result_.weights[n] += worker.total[n];
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Worker {
+    Buffer<T> registers;  // (stages, registers) of a tile
+    Buffer<T> adjoints;   // (registers)
+    Buffer<T> rates;      // (stages, rows): k_i
+    Buffer<T> pulled;     // (stages, rows): dL/d(argument of stage i)
+    Buffer<T> seed;       // (rows): dL/dk_i
+    Buffer<T> points;     // (rows): dL/d(a saved state)
+    Buffer<T> gradient;   // of the weights, for one tile
+    Buffer<T> stage_gradient;
+    Buffer<T> depth_adjoint;
+    std::vector<double> total;     // of all tiles of the thread
+    std::vector<StepMoves> moves;  // (steps of the group)
+    std::vector<double> depths;    // (given): dL/d(saved depth), of those inside steps
+    std::vector<MatrixGradient<T>> views = {};
+  };
+
+  /// As many steps before `end` as lie behind one kept start state and as prepared weights have room for.
+  std::size_t begin_of_group(std::size_t end) const {
+    const std::vector<StepRecord<T>>& records = *pass_.records;
+    std::size_t most = end;
+    if (varies_) {
+      const std::size_t bytes =
+          (2 * problem_.weights.stage_gradient_size() + 64) * sizeof(T) * method_.c.size();
+      most = std::max<std::size_t>(1, group_bytes / bytes);
+    }
+    std::size_t begin = end;
+    const bool all_kept = records[end - 1].start != nullptr;
+    while (begin > 0 && end - begin < most) {
+      --begin;
+      if (!all_kept && records[begin].start) return begin;
+      if (all_kept && !records[begin].start) return begin + 1;
+    }
+    if (!all_kept) {
+      while (!records[begin].start) --begin;
+    }
+    return begin;
+  }
+
+  /// Repeats the steps of a group whose start states were not kept: the same steps give the same bits.
+  void restore_starts(std::size_t begin, std::size_t end) {
+    std::vector<StepRecord<T>>& records = *pass_.records;
+    restored_.clear();
+    if (end - begin < 2 || records[begin + 1].start) return;
+    EngineOptions options{.method = method_};
+    Engine<T> engine(problem_, options, pass_.start, nullptr);
+    engine.restart(records[begin].start);
+    for (std::size_t n = begin; n + 1 < end; ++n) {
+      engine.attempt(records[n].step);
+      engine.accept();
+      if (records[n].step.ends_at_break) engine.forget_rate();
+      restored_.emplace_back(engine.packed_state().size());
+      std::copy_n(engine.packed_state().data(), restored_.back().size(), restored_.back().data());
+      records[n + 1].start = restored_.back().data();
+      recomputed_.push_back(n + 1);
+    }
+    result_.evaluations += engine.evaluations();
+  }
+
+  StepPlan<T> plan_of(const StepRecord<T>& record) const {
+    StepPlan<T> plan{.record = &record};
+    for (const SavedPoint& point : record.saved) {
+      const bool is_bound = point.place + 1 == pass_.given || point.place >= pass_.bound;
+      if (point.fraction == 1 && (!wanted_.depths || is_bound)) {
+        plan.at_end.push_back(point.place);
+        continue;
+      }
+      plan.inside.push_back({point.place, point.fraction, method_.dense_weights(point.fraction), {}});
+      if (wanted_.depths) plan.inside.back().rates = method_.dense_weight_rates(point.fraction);
+    }
+    plan.needed = needed_stages(method_, !plan.inside.empty());
+    if (varies_) {
+      plan.stages.resize(method_.c.size());
+      for (std::size_t i = 0; i < method_.c.size(); ++i) {
+        if (!plan.needed[i]) continue;
+        problem_.weights.prepare(record.step.stage_depth(method_.c[i]), wanted_.depths, plan.stages[i]);
+      }
+    }
+    return plan;
+  }
+
+  void walk(std::size_t begin, std::size_t end) {
+    std::vector<StepPlan<T>> plans;
+    for (std::size_t n = begin; n < end; ++n) {
+      plans.push_back(plan_of((*pass_.records)[n]));
+      for (bool needed : plans.back().needed) result_.evaluations += needed ? 1 : 0;
+    }
+    for (Worker& worker : workers_) worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
+    run_in_parallel(problem_.tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
+      Worker& worker = workers_[std::size_t(thread)];
+      std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
+      for (std::size_t n = plans.size(); n-- > 0;) {
+        through(plans[n], tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
+      }
+      for (std::size_t n = 0; n < worker.total.size(); ++n)
+        worker.total[n] += double(worker.gradient.data()[n]);
+    });
+    for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
+    for (std::size_t n : recomputed_) (*pass_.records)[n].start = nullptr;
+    recomputed_.clear();
+  }
+
+  std::size_t row_numbers(std::int64_t tile) const {
+    return std::size_t(code_.rate_rows) * std::size_t(problem_.tiles.width(tile));
+  }
+
+  /// dL/d(one saved state) as rows of a tile. Padding repeats a sample and must not count it again.
+  void load_point(std::int64_t tile, std::size_t place, T* rows) const {
+    problem_.pack_state(tile, saved_adjoints_ + place * problem_.state_size(), rows);
+    const std::int32_t width = problem_.tiles.width(tile), samples = problem_.tiles.samples(tile);
+    for (std::int32_t r = 0; samples < width && r < code_.rate_rows; ++r) {
+      std::fill_n(rows + r * width + samples, width - samples, T(0));
+    }
+  }
+
+  void add_point(std::int64_t tile, std::size_t place, Worker& worker, T* to) const {
+    load_point(tile, place, worker.points.data());
+    add(to, T(1), worker.points.data(), row_numbers(tile));
+  }
+
+  void add(T* to, T weight, const T* from, std::size_t size) const {
+    problem_.kernels.combine(to, to, &from, &weight, 1, size);
+  }
+
+  Frame<T> frame_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
+    const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
+    const std::size_t width = std::size_t(problem_.tiles.width(tile));
+    return {.width = std::int32_t(width),
+            .banks = {worker.registers.data() + i * width * std::size_t(code_.register_rows),
+                      problem_.inputs_of(tile), worker.rates.data() + i * row_numbers(tile)},
+            .matrices = at.matrices.data(),
+            .signals = at.signals.data(),
+            .depth = at.depth,
+            .signal_slopes = at.signal_slopes.data()};
+  }
+
+  void through(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, StepMoves* moves) const {
+    const std::size_t size = row_numbers(tile), stages = method_.c.size();
+    const double h = plan.record->step.size();
+    const T* start = plan.record->start + problem_.tiles.begin(tile, code_.rate_rows);
+    std::array<const T*, most_stages> terms;
+    std::array<T, most_stages> weights;
+    for (std::size_t i = 0; i < stages; ++i) {
+      if (!plan.needed[i]) continue;
+      Frame<T> frame = frame_of(plan, tile, worker, i);
+      std::int32_t count = 0;
+      for (std::size_t j = 0; j < method_.a[i].size(); ++j) {
+        if (method_.a[i][j] == 0) continue;
+        terms[std::size_t(count)] = worker.rates.data() + j * size;
+        weights[std::size_t(count++)] = T(h * method_.a[i][j]);
+      }
+      problem_.kernels.combine(frame.banks[0], start, terms.data(), weights.data(), count, size);
+      problem_.kernels.evaluate(code_, frame);
+    }
+    T* adjoint = adjoint_begin(tile);
+    for (std::size_t place : plan.at_end) add_point(tile, place, worker, adjoint);
+    if (moves) moves->with_size(along(tile, worker, method_.b, adjoint));
+    for (std::size_t i = 0; i < stages; ++i) {
+      // Collected here until the stage's turn: h (b_i a + sum over saved points b_i(t) g).
+      T* seed = worker.pulled.data() + i * size;
+      const T weight = i < method_.b.size() ? T(h * method_.b[i]) : T(0);
+      const T* from = adjoint;
+      if (plan.needed[i]) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
+    }
+    for (const InsidePoint& point : plan.inside) {
+      load_point(tile, point.place, worker.points.data());
+      for (std::size_t i = 0; i < stages; ++i) {
+        if (point.weights[i] != 0) {
+          add(worker.pulled.data() + i * size, T(h * point.weights[i]), worker.points.data(), size);
+        }
+      }
+      if (moves) point_moves(point, tile, worker, *moves);
+      add(adjoint, T(1), worker.points.data(), size);
+    }
+    for (std::size_t i = stages; i-- > 0;) {
+      if (plan.needed[i]) pull_stage(plan, tile, worker, i, moves);
+    }
+    std::int32_t count = 0;
+    for (std::size_t i = 0; i < stages; ++i) {
+      if (!plan.needed[i]) continue;
+      terms[std::size_t(count)] = worker.pulled.data() + i * size;
+      weights[std::size_t(count++)] = T(1);
+    }
+    problem_.kernels.combine(adjoint, adjoint, terms.data(), weights.data(), count, size);
+  }
+
+  /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
+  void pull_stage(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i,
+                  StepMoves* moves) const {
+    const std::size_t size = row_numbers(tile), stages = method_.c.size();
+    const double h = plan.record->step.size();
+    std::array<const T*, most_stages> terms;
+    std::array<T, most_stages> weights;
+    std::int32_t count = 0;
+    for (std::size_t j = i + 1; j < stages; ++j) {
+      if (!plan.needed[j] || method_.a[j][i] == 0) continue;
+      terms[std::size_t(count)] = worker.pulled.data() + j * size;
+      weights[std::size_t(count++)] = T(h * method_.a[j][i]);
+    }
+    T* pulled = worker.pulled.data() + i * size;
+    problem_.kernels.combine(worker.seed.data(), pulled, terms.data(), weights.data(), count, size);
+    Frame<T> frame = frame_of(plan, tile, worker, i);
+    frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
+    frame.adjoints[int(Bank::rate)] = worker.seed.data();
+    frame.adjoints[int(Bank::inputs)] =
+        wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
+                       : nullptr;
+    frame.gradients = wanted_.weights || (moves && varies_) ? worker.views.data() : nullptr;
+    std::fill_n(worker.stage_gradient.data(), worker.stage_gradient.size(), T(0));
+    if (moves) {
+      std::fill_n(worker.depth_adjoint.data(), worker.depth_adjoint.size(), T(0));
+      frame.depth_adjoint = worker.depth_adjoint.data();
+    }
+    problem_.kernels.pull_back(code_, frame);
+    std::copy_n(worker.adjoints.data(), size, pulled);
+    const std::span<const T> stage_gradient{worker.stage_gradient.data(), worker.stage_gradient.size()};
+    if (!stage_gradient.empty()) {
+      problem_.weights.spread(plan.stages[i], stage_gradient,
+                              {worker.gradient.data(), worker.gradient.size()});
+    }
+    if (!moves) return;
+    moves->with_size(along(tile, worker, method_.a[i], pulled));
+    double at = 0;
+    for (std::int32_t n = 0; n < problem_.tiles.samples(tile); ++n)
+      at += double(worker.depth_adjoint.data()[n]);
+    if (!stage_gradient.empty()) at += problem_.weights.along_depth(plan.stages[i], stage_gradient);
+    moves->start += (1 - method_.c[i]) * at;
+    moves->end += method_.c[i] * at;
+  }
+
+  /// sum_i weights_i <k_i, adjoint>
+  double along(std::int64_t tile, const Worker& worker, const std::vector<double>& weights,
+               const T* adjoint) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      sum += weights[i] * problem_.kernels.dot(worker.rates.data() + i * row_numbers(tile), adjoint,
+                                               code_.rate_rows, problem_.tiles.width(tile),
+                                               problem_.tiles.samples(tile));
+    }
+    return sum;
+  }
+
+  /// A saved depth d lies at the fraction t = (d - start) / h of its step and moves with it along the interpolant.
+  void point_moves(const InsidePoint& point, std::int64_t tile, Worker& worker, StepMoves& moves) const {
+    moves.with_size(along(tile, worker, point.weights, worker.points.data()));
+    const double by_fraction = along(tile, worker, point.rates, worker.points.data());  // dL/dt / h
+    worker.depths[point.place] += by_fraction;
+    moves.start -= by_fraction;
+    moves.with_size(-point.fraction * by_fraction);
+  }
+
+  void collect_moves(const StepPlan<T>& plan, std::size_t n) {
+    StepMoves sum;
+    for (const Worker& worker : workers_) {
+      sum.start += worker.moves[n].start;
+      sum.end += worker.moves[n].end;
+    }
+    const ode::Step& step = plan.record->step;
+    result_.depths.front() += sum.start * step.start_moves.with_first + sum.end * step.end_moves.with_first;
+    result_.depths.back() += sum.start * step.start_moves.with_last + sum.end * step.end_moves.with_last;
+  }
+
+  /// Rows saved at the very start are z0; one with a depth of its own moves along the field, away from the first depth.
+  void collect_start() {
+    std::vector<bool> taken(pass_.depths.size(), false);
+    for (const StepRecord<T>& record : *pass_.records) {
+      for (const SavedPoint& point : record.saved) taken[point.place] = true;
+    }
+    result_.start.resize(problem_.state_size());
+    AtDepth<T> at_first;
+    problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first);
+    Worker& worker = workers_.front();
+    for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+      T* adjoint = adjoint_begin(tile);
+      if (wanted_.depths) {
+        Frame<T> frame{.width = problem_.tiles.width(tile),
+                       .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rates.data()},
+                       .matrices = at_first.matrices.data(),
+                       .signals = at_first.signals.data(),
+                       .depth = at_first.depth};
+        problem_.pack_state(tile, pass_.start, frame.banks[0]);
+        problem_.kernels.evaluate(code_, frame);
+      }
+      for (std::size_t place = 0; place < taken.size(); ++place) {
+        if (taken[place]) continue;
+        load_point(tile, place, worker.points.data());
+        add(adjoint, T(1), worker.points.data(), row_numbers(tile));
+        if (!wanted_.depths || place == 0) continue;
+        const double by = along(tile, worker, {1.0}, worker.points.data());
+        result_.depths[place] += by;
+        result_.depths.front() -= by;
+      }
+      problem_.unpack_state(tile, adjoint, result_.start.data());
+    }
+    for (const Worker& each : workers_) {
+      for (std::size_t n = 0; n < result_.depths.size(); ++n) result_.depths[n] += each.depths[n];
+    }
+  }
+
+  T* adjoint_begin(std::int64_t tile) const {
+    return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
+  }
+
+  const Pass<T>& pass_;
+  Problem<T>& problem_;
+  const ode::ButcherTableau& method_;
+  Code code_;
+  const T* saved_adjoints_;
+  SweepWanted wanted_;
+  Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come
+  bool varies_;
+  AtDepth<T> constant_;
+  std::vector<Worker> workers_;
+  std::vector<Buffer<T>> restored_;
+  std::vector<std::size_t> recomputed_;
+  SweepResult<T> result_;
+};
+
+}  // namespace
+
+template <class T>
+SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted) {
+  return Sweep<T>(pass, saved_adjoints, wanted).run();
+}
+
+template <class T>
+void read_input(const Problem<T>& problem, const SampleInput& input, const Buffer<T>& adjoints, T* samples) {
+  for (std::int64_t tile = 0; tile < problem.tiles.count(); ++tile) {
+    const T* rows = adjoints.data() + problem.tiles.begin(tile, problem.program->input_rows) +
+                    std::size_t(input.rows.begin) * std::size_t(problem.tiles.width(tile));
+    problem.tiles.unpack(tile, rows, input.rows.count, samples);
+  }
+}
+
+template SweepResult<float> pull_back(const Pass<float>&, const float*, const SweepWanted&);
+template SweepResult<double> pull_back(const Pass<double>&, const double*, const SweepWanted&);
+template void read_input(const Problem<float>&, const SampleInput&, const Buffer<float>&, float*);
+template void read_input(const Problem<double>&, const SampleInput&, const Buffer<double>&, double*);
+
+}  // namespace fathom::fused

@@ -1,0 +1,45 @@
+/// The exact gradient of a fused solve: the adjoint is pulled back through each accepted step, last to first. A tile walks
+/// many steps without meeting the others; gradients of weights are summed for each thread and joined at the end.
+#pragma once
+
+#include <vector>
+
+#include "fathom/fused/engine.hpp"
+
+namespace fathom::fused {
+
+/// A finished forward solve. `depths` are those of the saved states; the first `given` rows of gradients of depths belong to
+/// the caller's list, of which `bound` were reached.
+template <class T> struct Pass {
+  Problem<T>* problem = nullptr;
+  const ode::ButcherTableau* method = nullptr;
+  std::vector<StepRecord<T>>* records = nullptr;
+  const T* start = nullptr;  ///< (state size)
+  std::vector<double> depths = {};
+  std::size_t bound = 0;
+  std::size_t given = 0;
+};
+
+struct SweepWanted {
+  bool weights = true;
+  bool inputs = true;
+  bool depths = false;
+};
+
+template <class T> struct SweepResult {
+  std::vector<T> start;         ///< (state size)
+  std::vector<double> weights;  ///< (Weights::gradient_size)
+  Buffer<T> inputs;             ///< (input rows) of every tile
+  std::vector<double> depths;   ///< (given)
+  std::int64_t evaluations = 0;
+};
+
+/// `saved_adjoints`: dL/d(saved states), (depths, state size).
+template <class T>
+SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted);
+
+/// dL/d(a per-sample tensor), (batch, features), from the adjoints of the bank `inputs`.
+template <class T>
+void read_input(const Problem<T>& problem, const SampleInput& input, const Buffer<T>& adjoints, T* samples);
+
+}  // namespace fathom::fused

@@ -1,0 +1,99 @@
+/// A batch cut into tiles: how samples are laid out in memory for the kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace fathom::fused {
+
+/// Numbers at an address that suits every vector width, zero at first.
+template <class T> class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t size) : size_(size) {
+    constexpr std::size_t alignment = 64;
+    const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
+    if (bytes == 0) return;
+    data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
+    if (!data_) throw std::bad_alloc();
+    std::fill(data_.get(), data_.get() + size, T(0));
+  }
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  void swap(Buffer& other) noexcept {
+    data_.swap(other.data_);
+    std::swap(size_, other.size_);
+  }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { std::free(data); }
+  };
+  std::unique_ptr<T, Free> data_;
+  std::size_t size_ = 0;
+};
+
+/// All tiles have the same width but the last, which is as wide as its samples need, filled up to whole vectors with copies
+/// of its last sample.
+class Tiles {
+ public:
+  Tiles(std::int64_t batch, std::int32_t lanes, std::int32_t widest) : batch_(batch), lanes_(lanes) {
+    width_ = batch == 1 ? 1 : std::int32_t(std::min<std::int64_t>(widest, padded(batch)));
+    count_ = (batch + width_ - 1) / width_;
+  }
+
+  std::int64_t batch() const { return batch_; }
+  std::int64_t count() const { return count_; }
+  std::int32_t widest() const { return width_; }
+  std::int64_t first_sample(std::int64_t tile) const { return tile * width_; }
+  std::int32_t samples(std::int64_t tile) const {
+    return std::int32_t(std::min<std::int64_t>(width_, batch_ - first_sample(tile)));
+  }
+  std::int32_t width(std::int64_t tile) const {
+    return batch_ == 1 ? 1 : std::int32_t(padded(samples(tile)));
+  }
+  /// Samples of all tiles, padding included; and where the rows of a tile begin in a buffer with that many a row.
+  std::size_t padded_batch() const {
+    return count_ == 0 ? 0 : std::size_t(first_sample(count_ - 1) + width(count_ - 1));
+  }
+  std::size_t begin(std::int64_t tile, std::int32_t rows) const {
+    return std::size_t(first_sample(tile)) * std::size_t(rows);
+  }
+
+  /// One tile from samples (batch, features), into `features` rows; and back, without the padding.
+  template <class T>
+  void pack(std::int64_t tile, const T* samples_first, std::int32_t features, T* rows) const {
+    const std::int32_t some = samples(tile), all = width(tile);
+    const T* from = samples_first + first_sample(tile) * features;
+    for (std::int32_t r = 0; r < features; ++r) {
+      T* row = rows + std::size_t(r) * std::size_t(all);
+      for (std::int32_t i = 0; i < some; ++i)
+        row[i] = from[std::size_t(i) * std::size_t(features) + std::size_t(r)];
+      for (std::int32_t i = some; i < all; ++i) row[i] = row[some - 1];
+    }
+  }
+  template <class T>
+  void unpack(std::int64_t tile, const T* rows, std::int32_t features, T* samples_first) const {
+    const std::int32_t some = samples(tile), all = width(tile);
+    T* to = samples_first + first_sample(tile) * features;
+    for (std::int32_t r = 0; r < features; ++r) {
+      const T* row = rows + std::size_t(r) * std::size_t(all);
+      for (std::int32_t i = 0; i < some; ++i)
+        to[std::size_t(i) * std::size_t(features) + std::size_t(r)] = row[i];
+    }
+  }
+
+ private:
+  std::int64_t padded(std::int64_t samples) const { return (samples + lanes_ - 1) / lanes_ * lanes_; }
+
+  std::int64_t batch_;
+  std::int64_t count_ = 0;
+  std::int32_t lanes_;
+  std::int32_t width_ = 1;
+};
+
+}  // namespace fathom::fused

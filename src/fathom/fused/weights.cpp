@@ -1,0 +1,188 @@
+#include "fathom/fused/weights.hpp"
+
+#include <algorithm>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+std::size_t entries(const Matrix& matrix) { return std::size_t(matrix.outputs) * std::size_t(matrix.inputs); }
+
+template <class T> void transpose(const T* by_output, const Matrix& matrix, T* by_input) {
+  const std::size_t outputs = std::size_t(matrix.outputs), inputs = std::size_t(matrix.inputs);
+  for (std::size_t o = 0; o < outputs; ++o) {
+    for (std::size_t i = 0; i < inputs; ++i) by_input[i * outputs + o] = by_output[o * inputs + i];
+  }
+}
+
+/// sum_j psi_j blocks_j
+template <class T> void mix(const std::vector<double>& psi, const T* blocks, std::size_t size, T* sum) {
+  std::fill(sum, sum + size, T(0));
+  for (std::size_t j = 0; j < psi.size(); ++j) {
+    if (psi[j] == 0) continue;  // most pieces of an indicator basis
+    const T weight = T(psi[j]);
+    for (std::size_t n = 0; n < size; ++n) sum[n] += weight * blocks[j * size + n];
+  }
+}
+
+template <class T> double dot(const T* a, const T* b, std::size_t size) {
+  double sum = 0;
+  for (std::size_t n = 0; n < size; ++n) sum += double(a[n]) * double(b[n]);
+  return sum;
+}
+
+std::vector<double> checked(std::vector<double> values, std::int32_t size) {
+  require(values.size() == std::size_t(size), "a function of depth must give ", size, " values, got ",
+          values.size());
+  return values;
+}
+
+}  // namespace
+
+template <class T>
+Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
+    : program_(&program), tensors_(tensors), tensor_begins_(tensors.size(), 0) {
+  std::vector<bool> placed(tensors.size(), false);
+  const auto place = [&](std::int32_t tensor) {
+    if (tensor < 0 || placed[std::size_t(tensor)]) return;
+    placed[std::size_t(tensor)] = true;
+    tensor_begins_[std::size_t(tensor)] = gradient_size_;
+    gradient_size_ += tensors_[std::size_t(tensor)].size();
+  };
+  std::size_t constant_size = 0;
+  for (const Matrix& matrix : program.matrices) {
+    place(matrix.weight);
+    place(matrix.bias);
+    stage_begins_.push_back(stage_size_);
+    if (matrix.basis < 0) {
+      constant_size += entries(matrix);
+    } else {
+      stage_size_ += entries(matrix) + (matrix.bias >= 0 ? std::size_t(matrix.outputs) : 0);
+    }
+  }
+  constants_.resize(constant_size);
+  std::size_t at = 0;
+  for (const Matrix& matrix : program.matrices) {
+    MatrixView<T> view{.outputs = matrix.outputs, .inputs = matrix.inputs};
+    if (matrix.basis < 0) {
+      view.by_output = tensors_[std::size_t(matrix.weight)].data();
+      transpose(view.by_output, matrix, constants_.data() + at);
+      view.by_input = constants_.data() + at;
+      view.bias = matrix.bias >= 0 ? tensors_[std::size_t(matrix.bias)].data() : nullptr;
+      at += entries(matrix);
+    }
+    views_.push_back(view);
+  }
+}
+
+template <class T> void Weights<T>::prepare(double depth, bool with_slopes, AtDepth<T>& at) const {
+  at.depth = depth;
+  if (at.matrices.empty()) {
+    at.matrices = views_;
+    at.storage.resize(2 * stage_size_);  // enough: every entry twice, every bias once
+    at.psi.resize(program_->bases.size());
+  }
+  for (std::size_t b = 0; b < program_->bases.size(); ++b) {
+    at.psi[b] = checked(program_->bases[b].values(depth), program_->bases[b].size);
+  }
+  if (with_slopes) {
+    at.psi_slopes.resize(program_->bases.size());
+    for (std::size_t b = 0; b < program_->bases.size(); ++b) {
+      at.psi_slopes[b] = checked(program_->bases[b].slopes(depth), program_->bases[b].size);
+    }
+  }
+  const auto tabulate = [&](std::vector<T>& table, bool slopes) {
+    table.clear();
+    for (const DepthFunctions& signal : program_->signals) {
+      const auto values = checked(slopes ? signal.slopes(depth) : signal.values(depth), signal.size);
+      for (double value : values) table.push_back(T(value));
+    }
+  };
+  if (!program_->signals.empty()) tabulate(at.signals, false);
+  if (!program_->signals.empty() && with_slopes) tabulate(at.signal_slopes, true);
+  T* next = at.storage.data();
+  for (std::size_t m = 0; m < views_.size(); ++m) {
+    const Matrix& matrix = program_->matrices[m];
+    if (matrix.basis < 0) continue;
+    const std::vector<double>& psi = at.psi[std::size_t(matrix.basis)];
+    MatrixView<T>& view = at.matrices[m];
+    mix(psi, tensors_[std::size_t(matrix.weight)].data(), entries(matrix), next);
+    view.by_output = next;
+    next += entries(matrix);
+    transpose(view.by_output, matrix, next);
+    view.by_input = next;
+    next += entries(matrix);
+    if (matrix.bias < 0) continue;
+    mix(psi, tensors_[std::size_t(matrix.bias)].data(), std::size_t(matrix.outputs), next);
+    view.bias = next;
+    next += matrix.outputs;
+  }
+}
+
+template <class T>
+double Weights<T>::along_depth(const AtDepth<T>& at, std::span<const T> stage_gradient) const {
+  double sum = 0;
+  for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
+    const Matrix& matrix = program_->matrices[m];
+    if (matrix.basis < 0) continue;
+    const auto& slopes = at.psi_slopes[std::size_t(matrix.basis)];
+    const T* gradient = stage_gradient.data() + stage_begins_[m];
+    const T* blocks = tensors_[std::size_t(matrix.weight)].data();
+    for (std::size_t j = 0; j < slopes.size(); ++j) {
+      if (slopes[j] == 0) continue;
+      sum += slopes[j] * dot(gradient, blocks + j * entries(matrix), entries(matrix));
+      if (matrix.bias < 0) continue;
+      const std::size_t outputs = std::size_t(matrix.outputs);
+      sum += slopes[j] * dot(gradient + entries(matrix),
+                             tensors_[std::size_t(matrix.bias)].data() + j * outputs, outputs);
+    }
+  }
+  return sum;
+}
+
+template <class T>
+void Weights<T>::spread(const AtDepth<T>& at, std::span<const T> stage_gradient,
+                        std::span<T> gradient) const {
+  const auto add = [&](const T* from, std::size_t size, const std::vector<double>& psi, T* to) {
+    for (std::size_t j = 0; j < psi.size(); ++j) {
+      if (psi[j] == 0) continue;
+      const T weight = T(psi[j]);
+      for (std::size_t n = 0; n < size; ++n) to[j * size + n] += weight * from[n];
+    }
+  };
+  for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
+    const Matrix& matrix = program_->matrices[m];
+    if (matrix.basis < 0) continue;
+    const auto& psi = at.psi[std::size_t(matrix.basis)];
+    const T* from = stage_gradient.data() + stage_begins_[m];
+    add(from, entries(matrix), psi, gradient.data() + tensor_begin(std::size_t(matrix.weight)));
+    if (matrix.bias >= 0) {
+      add(from + entries(matrix), std::size_t(matrix.outputs), psi,
+          gradient.data() + tensor_begin(std::size_t(matrix.bias)));
+    }
+  }
+}
+
+template <class T>
+std::vector<MatrixGradient<T>> Weights<T>::views(std::span<T> gradient, std::span<T> stage_gradient) const {
+  std::vector<MatrixGradient<T>> views;
+  for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
+    const Matrix& matrix = program_->matrices[m];
+    if (matrix.basis >= 0) {
+      T* weight = stage_gradient.data() + stage_begins_[m];
+      views.push_back({weight, matrix.bias >= 0 ? weight + entries(matrix) : nullptr});
+    } else {
+      views.push_back(
+          {gradient.data() + tensor_begin(std::size_t(matrix.weight)),
+           matrix.bias >= 0 ? gradient.data() + tensor_begin(std::size_t(matrix.bias)) : nullptr});
+    }
+  }
+  return views;
+}
+
+template class Weights<float>;
+template class Weights<double>;
+
+}  // namespace fathom::fused

@@ -1,0 +1,83 @@
+/// Steps of each sample's own, where joint ones would be the smallest of all.
+#include <gtest/gtest.h>
+
+#include "support/gradients.hpp"
+
+namespace fathom::testing {
+namespace {
+
+/// Van der Pol with a stiffness for each sample: z_1' = z_2, z_2' = mu (1 - z_1^2) z_2 - z_1.
+Field van_der_pol() {
+  return own_field({.rate =
+                        [](const Tensor&, const Tensor& mu, const Tensor& z) {
+                          const Tensor a = z.narrow(1, 0, 1), b = z.narrow(1, 1, 1);
+                          return torch::cat({b, mu * (1 - a * a) * b - a}, 1);
+                        },
+                    .controlled = true});
+}
+
+NeuralOde ode_with(const Field& field, bool per_sample, double last) {
+  const AdaptiveSteps steps{.relative_tolerance = 1e-6, .absolute_tolerance = 1e-6};
+  return NeuralOde(
+      field, NeuralOdeOptions{.last = last, .solver = {.steps = steps}, .steps_per_sample = per_sample});
+}
+
+TEST(StepsPerSample, CostNoMoreThanTheMeanOfTheIndividualsWhereJointOnesCostTwiceThat) {
+  constexpr std::int64_t samples = 16;
+  const Tensor mu = torch::linspace(1, 10, samples, float64).unsqueeze(1);
+  const Tensor z0 = torch::tensor({{2.0, 0.0}}, float64).expand({samples, 2}).contiguous();
+  const auto evaluations = [&](bool per_sample, const Tensor& start, const Tensor& control) {
+    NeuralOde ode = ode_with(van_der_pol(), per_sample, 10);
+    const torch::NoGradGuard no_graph;
+    ode->forward_with(start, control);
+    return ode->report().evaluations;
+  };
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < samples; ++i)
+    total += evaluations(false, z0.narrow(0, i, 1), mu.narrow(0, i, 1));
+  const double mean = double(total) / double(samples);
+  const std::int64_t apart = evaluations(true, z0, mu), joint = evaluations(false, z0, mu);
+  RecordProperty("mean", std::to_string(mean));
+  RecordProperty("apart", std::to_string(apart));
+  RecordProperty("joint", std::to_string(joint));
+  EXPECT_LE(double(apart), mean + 1);  // rounded up
+  EXPECT_GE(double(joint), 2 * mean);
+}
+
+TEST(StepsPerSample, AreTheSolvesOfTheSamplesOnTheirOwnWithTheirGradients) {
+  for (bool fused : {true, false}) {
+    torch::manual_seed(5);
+    auto net = mlp({.features = {3, 8, 2}});
+    net->to(float64);
+    NeuralOde ode = ode_with(controlled(net), true, 2);
+    ode->options().solver.fused = fused;
+    ode->options().running_losses = {kinetic_energy()};
+    const Tensor x = torch::randn({5, 2}, float64).requires_grad_();
+    const Tensor control = torch::randn({5, 1}, float64).requires_grad_();
+    const auto loss_of = [](const Solution& solution) {
+      return solution.states.square().sum() + solution.running_loss[-1].sum();
+    };
+    const std::vector<Tensor> variables = {x, control, net->parameters()[0]};
+    const Solution whole = ode->solve(x, {0.0, 0.5, 2.0}, control);
+    const auto given = torch::autograd::grad({loss_of(whole)}, variables);
+    EXPECT_GT(ode->report().backward_evaluations, 0);
+
+    ode->options().steps_per_sample = false;
+    Tensor sum;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      const Solution one = ode->solve(x.narrow(0, i, 1), {0.0, 0.5, 2.0}, control.narrow(0, i, 1));
+      EXPECT_TRUE(torch::equal(whole.states.select(1, i), one.states.select(1, 0)));
+      sum = sum.defined() ? sum + loss_of(one) : loss_of(one);
+    }
+    const auto expected = torch::autograd::grad({sum}, variables);
+    for (std::size_t i = 0; i < given.size(); ++i) EXPECT_LT(distance(given[i], expected[i]), 1e-13);
+  }
+}
+
+TEST(StepsPerSample, RefuseWhatNeedsOneSolveForAll) {
+  NeuralOde ode = ode_with(autonomous(mlp({.features = {2, 3, 2}})), true, 1);
+  EXPECT_NE(message_of([&] { ode->dense(torch::ones({3, 2})); }).find("steps_per_sample"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fathom::testing
