@@ -18,3 +18,5 @@
 #include "fathom/sensitivity/gradient_check.hpp"
 #include "fathom/sensitivity/solve.hpp"
 #include "fathom/train/fit.hpp"
+#include "fathom/train/metrics_log.hpp"
+#include "fathom/train/run_folder.hpp"

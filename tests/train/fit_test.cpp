@@ -7,11 +7,17 @@
 #include <fstream>
 
 #include "fathom/support/error.hpp"
+#include "fathom/train/metrics_log.hpp"
 #include "fathom/train/progress.hpp"
 #include "fathom/train/run_folder.hpp"
 
 namespace fathom {
 namespace {
+
+std::string content(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 TEST(Fit, LowersTheLossWithEveryOptimiser) {
   for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adamw, Optimizer::sgd}) {
@@ -40,6 +46,52 @@ TEST(Fit, CountsTheWorkOfEveryIteration) {
   EXPECT_EQ(history.backward_evaluations, (std::vector<std::int64_t>{24, 24}));
 }
 
+TEST(Fit, TheObserverSeesEveryIterationAndMayStop) {
+  torch::nn::Linear model(1, 1);
+  std::vector<std::int64_t> seen;
+  const auto history = fit(*model,
+                           [&](std::int64_t) {
+                             return model->forward(torch::ones({1, 1})).sum();
+                           },
+                           {.iterations = 10,
+                            .observer =
+                                [&](const FitRecord& record) {
+                                  seen.push_back(record.iteration);
+                                  return record.iteration < 3;
+                                },
+                            .quiet = true});
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(history.losses.size(), 3u);
+}
+
+TEST(MetricsLog, IsALineAnIterationThatCanBeReadWhileTraining) {
+  const auto folder = std::filesystem::temp_directory_path() / ("fathom log " + std::to_string(getpid()));
+  make_run_folder(folder);
+  MetricsLog log(folder);
+  log.write("vanilla", {.iteration = 1, .loss = 0.5, .evaluations = 26, .seconds = 0.25},
+            {{"accuracy", 0.5}});
+  log.write("vanilla", {.iteration = 2, .loss = NAN});
+  EXPECT_EQ(
+      content(folder / "metrics.jsonl"),
+      R"({"model":"vanilla","iteration":1,"loss":0.5,"evaluations":26,"backward_evaluations":0,)"
+      R"("seconds":0.25,"accuracy":0.5})"
+      "\n"
+      R"({"model":"vanilla","iteration":2,"loss":null,"evaluations":0,"backward_evaluations":0,"seconds":0.0})"
+      "\n");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(MetricsLog, AResumedOneKeepsWholeLinesUpToTheCheckpoint) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("fathom resumed log " + std::to_string(getpid()));
+  make_run_folder(folder);
+  std::ofstream(folder / "metrics.jsonl")
+      << "{\"iteration\":1}\n{\"iteration\":2}\n{\"iteration\":3}\n{\"iter";
+  MetricsLog log(folder, {.keep_until = 2});
+  EXPECT_EQ(content(folder / "metrics.jsonl"), "{\"iteration\":1}\n{\"iteration\":2}\n");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Fit, StopsWhenTheLossIsNotFinite) {
   torch::nn::Linear model(1, 1);
   const auto loss = [&](std::int64_t iteration) {
@@ -65,10 +117,7 @@ TEST(RunFolder, AWriteLeavesNoDraftAndReplacesTheWholeFile) {
   make_run_folder(folder);
   write_atomically(folder / "a.txt", "first");
   write_atomically(folder / "a.txt", "second");
-  std::ifstream file(folder / "a.txt");
-  std::string content;
-  file >> content;
-  EXPECT_EQ(content, "second");
+  EXPECT_EQ(content(folder / "a.txt"), "second");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   std::filesystem::remove_all(folder);
 }

@@ -62,8 +62,11 @@ FitHistory fit(torch::nn::Module& model, const std::function<Tensor(std::int64_t
     figures << "loss " << std::setprecision(4) << figure;
     if (options.report) figures << "  NFE " << work.evaluations << "+" << work.backward_evaluations;
     progress.update(iteration + 1, figures.str());
+    history.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const FitRecord record{iteration + 1, figure, work.evaluations, work.backward_evaluations,
+                           history.seconds};
+    if (options.observer && !options.observer(record)) break;
   }
-  history.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return history;
 }
 

@@ -15,6 +15,15 @@ namespace fathom {
 
 enum class Optimizer { adam, adamw, sgd };
 
+/// What is known after one iteration.
+struct FitRecord {
+  std::int64_t iteration = 0;  ///< the first is 1
+  double loss = 0;
+  std::int64_t evaluations = 0;  ///< of the field, forwards; 0 without `FitOptions::report`
+  std::int64_t backward_evaluations = 0;
+  double seconds = 0;  ///< since the training began
+};
+
 struct FitOptions {
   std::int64_t iterations = 1000;
   Optimizer optimizer = Optimizer::adamw;
@@ -22,6 +31,8 @@ struct FitOptions {
   double weight_decay = 0;
   /// The report of the model's solve, so that evaluations are counted.
   std::function<ode::SolveReport()> report = {};
+  /// Called after every iteration; returns whether to go on.
+  std::function<bool(const FitRecord&)> observer = {};
   std::string title = "training";
   bool quiet = false;
 };
