@@ -2,6 +2,9 @@
 #pragma once
 
 #include "fathom/data/annuli.hpp"
+#include "fathom/data/karate_club.hpp"
+#include "fathom/data/toy_sets.hpp"
+#include "fathom/data/trajectories.hpp"
 #include "fathom/depth/basis.hpp"
 #include "fathom/depth/depth_layers.hpp"
 #include "fathom/depth/depth_module.hpp"

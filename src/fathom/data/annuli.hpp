@@ -3,16 +3,11 @@
 ///   const Labelled rings = concentric_annuli({.samples = 1024, .seed = 7});
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 
-namespace fathom {
+#include "fathom/data/labelled.hpp"
 
-struct Labelled {
-  torch::Tensor inputs;  ///< (samples, features)
-  torch::Tensor labels;  ///< (samples)
-};
+namespace fathom {
 
 struct AnnuliOptions {
   std::int64_t samples = 1024;
