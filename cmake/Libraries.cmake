@@ -2,7 +2,7 @@
 
 set(runtime_folders support ode fused file runtime)
 # Files without torch in folders that use it elsewhere.
-set(runtime_files depth/basis.cpp)
+set(runtime_files depth/basis.cpp depth/named_basis.cpp)
 
 set(fathom_source_root ${PROJECT_SOURCE_DIR}/src/fathom)
 file(GLOB_RECURSE torch_sources CONFIGURE_DEPENDS ${fathom_source_root}/*.cpp)

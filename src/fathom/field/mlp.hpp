@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "fathom/depth/depth_layers.hpp"
+#include "fathom/support/activation.hpp"
 
 namespace fathom {
 
-enum class Activation { tanh, relu, softplus, elu, sigmoid, silu, identity };
 enum class DepthInput { none, first_layer, every_layer };
 
 struct MlpOptions {

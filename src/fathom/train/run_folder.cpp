@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -44,21 +43,6 @@ void make_run_folder(const std::filesystem::path& folder) {
   if (access(folder.c_str(), W_OK) != 0) {
     throw Error(
         text("the run folder `", folder.string(), "` cannot be written to; choose another with --out"));
-  }
-}
-
-void write_atomically(const std::filesystem::path& file, const std::string& content) {
-  const std::filesystem::path draft = file.string() + ".part" + std::to_string(getpid());
-  std::ofstream out(draft, std::ios::binary);
-  out << content;
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(draft, file, failed);
-  if (!out || failed) {
-    std::error_code ignored;
-    std::filesystem::remove(draft, ignored);
-    throw Error(text("cannot write `", file.string(),
-                     "`: ", failed ? failed.message() : "disk full or not writable"));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "fathom/support/whole_file.hpp"
+
 namespace fathom {
 
 /// The figures of one trained model, in the order they are shown.
@@ -34,9 +36,6 @@ struct RunMetrics {
 
 /// Makes the folder; throws Error with one sentence when it cannot be written to.
 void make_run_folder(const std::filesystem::path& folder);
-
-/// Writes the whole text or leaves what was there: to a file beside it first, then renamed.
-void write_atomically(const std::filesystem::path& file, const std::string& content);
 
 /// Writes `folder`/metrics.json.
 void write_metrics(const std::filesystem::path& folder, const RunMetrics& metrics);
