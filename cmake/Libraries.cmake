@@ -1,4 +1,4 @@
-# fathom::runtime (no torch) and fathom::fathom (everything).
+# fathom::runtime and fathom::report (no torch), and fathom::fathom (everything).
 
 set(runtime_folders support ode fused file runtime)
 # Files without torch in folders that use it elsewhere.
@@ -12,6 +12,9 @@ list(JOIN runtime_files "|" file_pattern)
 set(runtime_pattern "^${fathom_source_root}/((${folder_pattern})/|(${file_pattern})$)")
 list(FILTER runtime_sources INCLUDE REGEX ${runtime_pattern})
 list(FILTER torch_sources EXCLUDE REGEX ${runtime_pattern})
+set(report_sources ${torch_sources})
+list(FILTER report_sources INCLUDE REGEX "^${fathom_source_root}/report/")
+list(FILTER torch_sources EXCLUDE REGEX "^${fathom_source_root}/report/")
 
 function(fathom_library target sources)
   add_library(${target} ${sources})
@@ -45,9 +48,10 @@ separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(fathom_runtime PUBLIC ${torch_flags})
 
 if(NOT FATHOM_RUNTIME_ONLY)
+  include(Report)
   fathom_library(fathom "${torch_sources}")
   add_library(fathom::fathom ALIAS fathom)
-  target_link_libraries(fathom PUBLIC fathom_runtime torch)
+  target_link_libraries(fathom PUBLIC fathom_runtime fathom_report torch)
   # torch/torch.h costs half a minute a file; compiled once here and reused by fathom_uses_torch().
   target_precompile_headers(fathom PRIVATE <torch/torch.h>)
   # gcc instantiates torch's templates anew in every file, about six seconds each; several files at once share that.

@@ -10,7 +10,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/fathom DESTINATION ${CMAKE_INSTALL_I
 install(TARGETS fathom_runtime EXPORT runtime)
 install(EXPORT runtime NAMESPACE fathom:: FILE fathomRuntimeTargets.cmake DESTINATION ${package_folder})
 if(TARGET fathom)
-  install(TARGETS fathom EXPORT fathom)
+  install(TARGETS fathom fathom_report EXPORT fathom)
   install(EXPORT fathom NAMESPACE fathom:: FILE fathomTargets.cmake DESTINATION ${package_folder})
 endif()
 if(TARGET fathom_cli)

@@ -1,0 +1,3 @@
+// Debian ships Vega as separate modules that ask for each other by name. This joins those that the figures need.
+const vega = (() => {
+  const modules = {};
