@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
 
 if(NOT FATHOM_RUNTIME_ONLY)
   # TorchConfig.cmake warns about optional parts (kineto, nvtx) that some builds leave out; its errors stay visible.

@@ -1,6 +1,6 @@
 # fathom::runtime and fathom::report (no torch), and fathom::fathom (everything).
 
-set(runtime_folders support ode fused file runtime)
+set(runtime_folders support ode fused file runtime read)
 # Files without torch in folders that use it elsewhere.
 set(runtime_files depth/basis.cpp depth/named_basis.cpp)
 
@@ -42,7 +42,7 @@ endif()
 fathom_library(fathom_runtime "${runtime_sources}")
 add_library(fathom::runtime ALIAS fathom_runtime)
 set_target_properties(fathom_runtime PROPERTIES EXPORT_NAME runtime)
-target_link_libraries(fathom_runtime PUBLIC Threads::Threads)
+target_link_libraries(fathom_runtime PUBLIC Threads::Threads PRIVATE ZLIB::ZLIB)
 # Some builds of libtorch use the old std::string; both libraries must then agree with it.
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(fathom_runtime PUBLIC ${torch_flags})
