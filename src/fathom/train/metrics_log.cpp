@@ -43,6 +43,7 @@ void MetricsLog::write(const std::string& model, const FitRecord& record,
                               {"evaluations", record.evaluations},
                               {"backward_evaluations", record.backward_evaluations},
                               {"seconds", record.seconds}};
+  for (const auto& [name, value] : record.validation) line[name] = finite_or_null(value);
   for (const auto& [name, value] : further) line[name] = finite_or_null(value);
   out_ << line.dump() << "\n" << std::flush;
   if (!out_) throw Error(text("cannot write `", file_.string(), "`: disk full or not writable"));
