@@ -111,7 +111,7 @@ Figure learned_depth(const Caption& caption, const LearnedDepth& data) {
 }
 
 Figure training_curves(const Caption& caption, const std::vector<TrainingCurve>& models) {
-  LinePanel loss{.title = "Loss", .lines = {}}, evaluations{.title = "Function evaluations", .lines = {}};
+  LinePanel loss{.title = "Loss", .lines = {}}, evaluations{.title = "NFE", .lines = {}};
   bool positive = true, backward = false;
   for (const TrainingCurve& model : models) {
     loss.lines.push_back({.name = model.model, .x = model.iterations, .y = model.loss});
@@ -131,7 +131,7 @@ Figure training_curves(const Caption& caption, const std::vector<TrainingCurve>&
   Sheet sheet{.largest_panel = 520, .labels = names_of({loss}), .symbol = "stroke"};
   sheet.panels.push_back(line_panel(loss, data, loss_window));
   if (!evaluations.lines.empty()) {
-    data.y = {"evaluations an iteration"};
+    data.y = {"function evaluations"};
     sheet.panels.push_back(line_panel(evaluations, data, window_of({&evaluations}, data)));
   }
   return {caption, text("Loss and function evaluations over iterations of ", listed(sheet.labels), "."),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fathom/report/page.hpp"
 #include "fathom/report/sheet.hpp"
 #include "fathom/support/error.hpp"
 
@@ -9,10 +10,10 @@ namespace fathom::report {
 
 namespace {
 
-json line_look(const std::string& width) {
+json line_look(double width) {
   return {{"stroke", {{"scale", "colour"}, {"field", "label"}}},
           {"strokeDash", {{"scale", "dash"}, {"field", "label"}}},
-          {"strokeWidth", constant(std::stod(width))},
+          {"strokeWidth", constant(width)},
           {"fill", constant("transparent")}};
 }
 
@@ -68,7 +69,7 @@ Figure depth_trajectories(const Caption& caption, const DepthTrajectories& data)
     Panel drawn{panel.title, window, data.depth_title, data.state_title};
     drawn.data = {{{"name", "curves"}, {"values", rows}}};
     if (!panel.slopes.values.empty()) drawn.marks.push_back(slope_mark(panel.slopes, window));
-    drawn.marks.push_back(path_mark({{"data", "curves"}}, line_look("1.6")));
+    drawn.marks.push_back(path_mark({{"data", "curves"}}, line_look(1.6)));
     sheet.panels.push_back(std::move(drawn));
   }
   return {caption,
@@ -112,19 +113,11 @@ namespace {
 /// Prior, flow and posterior share a panel's width: a fifth each for the densities.
 constexpr double strip = 0.2;
 
-/// A density as an area that grows sideways from a strip's base: `base` and `direction` in shares of the panel's width.
+/// A density drawn sideways from a strip's base, in shares of the panel's width.
 Polyline sideways(const Curve& density, double base, double direction, double highest) {
-  Polyline line = thinned(density.x, density.y, 160);
-  Polyline result;
-  for (std::size_t i = 0; i < line.x.size(); ++i) {
-    result.x.push_back(base + direction * 0.92 * strip * line.y[i] / highest);
-    result.y.push_back(line.x[i]);
-  }
-  if (line.x.empty()) return result;
-  result.x.insert(result.x.begin(), base);
-  result.y.insert(result.y.begin(), line.x.front());
-  result.x.push_back(base);
-  result.y.push_back(line.x.back());
+  const Polyline line = thinned(density.x, density.y, 160);
+  Polyline result{{}, line.x};
+  for (const double p : line.y) result.x.push_back(base + direction * 0.92 * strip * p / highest);
   return result;
 }
 
@@ -158,6 +151,17 @@ Polyline between_strips(const Curve& curve, const Range& depths) {
   return line;
 }
 
+/// Ticks at the ends of the flow, between "prior" and "posterior".
+json strip_axis(const Range& depths) {
+  const std::string names =
+      text("{'0.1': 'prior', '", strip, "': '", readable(depths.low), "', '0.5': 'depth s', '", 1 - strip,
+           "': '", readable(depths.high), "', '0.9': 'posterior'}");
+  json axis{
+      {"orient", "bottom"}, {"scale", "x"}, {"ticks", false}, {"values", {0.1, strip, 0.5, 1 - strip, 0.9}}};
+  axis["encode"]["labels"]["update"]["text"] = signal(names + "[format(datum.value, '.1f')]");
+  return axis;
+}
+
 Panel density_panel(const DensityPanel& panel, const DensityScales& scales) {
   json paths = json::array(), areas = json::array(), targets = json::array();
   for (const DensityCondition& condition : panel.conditions) {
@@ -171,7 +175,8 @@ Panel density_panel(const DensityPanel& panel, const DensityScales& scales) {
     if (!condition.target.x.empty())
       targets.push_back(row(sideways(condition.target, 1 - strip, 1, scales.highest)));
   }
-  Panel drawn{panel.title, scales.window, "prior | flow over depth | posterior", "state z"};
+  Panel drawn{panel.title, scales.window, "", "state z"};
+  drawn.x_axis = strip_axis(scales.depths);
   drawn.data = {{{"name", "paths"}, {"values", paths}},
                 {{"name", "areas"}, {"values", areas}},
                 {{"name", "targets"}, {"values", targets}}};
@@ -182,7 +187,7 @@ Panel density_panel(const DensityPanel& panel, const DensityScales& scales) {
       path_mark({{"data", "areas"}}, {{"stroke", colour},
                                       {"fill", colour},
                                       {"fillOpacity", constant(0.3)},
-                                      {"strokeWidth", constant(1.5)}}),
+                                      {"strokeWidth", constant(1.2)}}),
       path_mark({{"data", "targets"}}, {{"stroke", constant("var(--ink)")},
                                         {"strokeDash", constant({4, 3})},
                                         {"strokeWidth", constant(1.2)}})};

@@ -121,7 +121,7 @@ std::vector<json> flow_marks(const FlowPanel& panel) {
     json arrow{{"type", "symbol"}, {"from", {{"data", "arrows"}}}};
     arrow["encode"]["update"] = {
         {"shape", constant("triangle-up")},
-        {"size", constant(22)},
+        {"size", constant(34)},
         {"x", {{"scale", "x"}, {"field", "x"}}},
         {"y", {{"scale", "y"}, {"field", "y"}}},
         {"angle", signal("90 - atan2(datum.dy * panel_height, datum.dx * panel_width) * 180 / PI")},

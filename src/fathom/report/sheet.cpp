@@ -45,13 +45,14 @@ json axis(const std::string& orient, const std::string& scale_name, const Panel&
 
 json group(const Panel& panel) {
   json result{{"type", "group"}};
-  result["title"] = {{"text", panel.title}, {"limit", signal("panel_width")}, {"offset", 8}};
+  if (!panel.title.empty())
+    result["title"] = {{"text", panel.title}, {"limit", signal("panel_width")}, {"offset", 8}};
   result["encode"]["update"] = {{"width", signal("panel_width")}, {"height", signal("panel_height")}};
   result["signals"] = {{{"name", "width"}, {"update", "panel_width"}},
                        {{"name", "height"}, {"update", "panel_height"}}};
   result["scales"] = {scale("x", panel.window.x, panel.window.logarithmic_x, {0, signal("panel_width")}),
                       scale("y", panel.window.y, panel.window.logarithmic_y, {signal("panel_height"), 0})};
-  result["axes"] = json::array({axis("bottom", "x", panel)});
+  result["axes"] = json::array({panel.x_axis.is_null() ? axis("bottom", "x", panel) : panel.x_axis});
   if (!panel.hide_y_labels) result["axes"].push_back(axis("left", "y", panel));
   if (!panel.data.empty()) result["data"] = panel.data;
   // Marks are clipped in a group of their own: on the panel itself that would cut off the axes.

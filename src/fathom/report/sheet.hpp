@@ -61,6 +61,7 @@ struct Panel {
   std::string y_title;
   bool grid_lines = false;
   bool hide_y_labels = false;  ///< rows that the legend names
+  json x_axis = {};            ///< in place of the usual one
   std::vector<json> data = {};
   std::vector<json> marks = {};
 };
@@ -72,7 +73,7 @@ inline constexpr const char* chart_height = "clamp(round(panel_width * 0.62), 18
 struct Sheet {
   std::vector<Panel> panels;
   std::string height = chart_height;
-  int smallest_panel = 230;
+  int smallest_panel = 205;
   int largest_panel = 460;
   std::vector<std::string> labels = {};  ///< colours of the scale "colour", shown in the legend
   std::vector<std::string> dashed_labels =

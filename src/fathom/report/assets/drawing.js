@@ -29,9 +29,15 @@ const drawing = {
   view(specification, options) {
     return new vega.View(vega.parse(specification, drawing.config), options);
   },
-  // The figure as SVG text with the light colours in place.
+  // The figure as SVG text with the light colours in place. Vega fits paths by a transform and leaves the width of their
+  // strokes to vector-effect, which other readers of SVG do not know; here the numbers themselves are scaled.
   async svg(specification) {
     const picture = await drawing.view(specification, { renderer: "none" }).toSVG();
-    return picture.replace(/var\((--\w+)\)/g, (all, name) => drawing.light[name] || all);
+    const scaled = (path, a, b) =>
+      path.replace(/([Ml])(-?\d+),(-?\d+)/g, (all, command, x, y) => `${command}${+(x * a).toFixed(3)},${+(y * b).toFixed(3)}`);
+    return picture
+      .replace(/ vector-effect="[\w-]+" transform="translate\(0,0\) scale\(([^,]+),([^)]+)\)" d="([^"]*)"/g,
+        (all, a, b, path) => ` d="${scaled(path, a, b)}"`)
+      .replace(/var\((--\w+)\)/g, (all, name) => drawing.light[name] || all);
   },
 };

@@ -84,7 +84,9 @@
   const widthFor = (figure) => Math.floor(figure.querySelector(".drawing").clientWidth);
   for (const figure of document.querySelectorAll("figure[id]")) {
     const specification = JSON.parse(figure.querySelector("script").textContent);
-    const view = drawing.view(specification, { renderer: "svg", container: figure.querySelector(".drawing"), hover: true });
+    const container = document.createElement("div"); // Vega gives it a role of its own
+    figure.querySelector(".drawing").append(container);
+    const view = drawing.view(specification, { renderer: "svg", container, hover: true });
     view.tooltip(showTip).signal("available", widthFor(figure)).run();
     const slider = (specification.usermeta || {}).slider;
     if (slider) addSlider(figure, view, slider);

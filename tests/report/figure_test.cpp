@@ -1,0 +1,148 @@
+#include "fathom/report/figure.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fathom/support/error.hpp"
+#include "report/sample_page.hpp"
+
+namespace fathom::report {
+namespace {
+
+using nlohmann::json;
+
+json parsed(const Figure& figure) { return json::parse(figure.specification); }
+
+/// The domains of a scale in all panels.
+std::vector<json> domains(const Figure& figure, const std::string& scale) {
+  std::vector<json> result;
+  const json specification = parsed(figure);
+  for (const json& panel : specification["marks"]) {
+    for (const json& each : panel["scales"]) {
+      if (each["name"] == scale) result.push_back(each["domain"]);
+    }
+  }
+  return result;
+}
+
+std::vector<Figure> sample_figures() {
+  std::vector<Figure> figures;
+  for (const Section& section : sample_page().sections)
+    figures.insert(figures.end(), section.figures.begin(), section.figures.end());
+  return figures;
+}
+
+TEST(Figures, HaveAnAlternativeTextAndNoAddress) {
+  ASSERT_GE(sample_figures().size(), 10u);
+  for (const Figure& figure : sample_figures()) {
+    EXPECT_GT(figure.alternative.size(), 20u) << figure.caption.title;
+    EXPECT_EQ(figure.specification.find("http"), std::string::npos) << figure.caption.title;
+    EXPECT_EQ(figure.specification.find("\"url\""), std::string::npos) << figure.caption.title;
+  }
+}
+
+TEST(Figures, FollowTheWidthAtHand) {
+  for (const Figure& figure : sample_figures()) {
+    EXPECT_EQ(parsed(figure)["signals"][0]["name"], "available") << figure.caption.title;
+    EXPECT_TRUE(parsed(figure)["layout"]["columns"].contains("signal")) << figure.caption.title;
+  }
+}
+
+TEST(Figures, PutModelsSideBySideOnOneScale) {
+  const Figure figure = depth_trajectories(
+      {}, {.labels = {"all"}, .panels = {{"small", {{{0, 1}, {0, 1}}}}, {"large", {{{0, 2}, {-50, 100}}}}}});
+  const auto x = domains(figure, "x"), y = domains(figure, "y");
+  ASSERT_EQ(y.size(), 2u);
+  EXPECT_EQ(x[0], x[1]);
+  EXPECT_EQ(y[0], y[1]);
+  EXPECT_LE(y[0][0], -50);
+  EXPECT_GE(y[0][1], 100);
+}
+
+TEST(Lines, GiveAPanelWithItsOwnUnitItsOwnScale) {
+  const Line line{.name = "a", .x = {1, 2}, .y = {1, 2}}, steep{.name = "a", .x = {1, 2}, .y = {1, 200}};
+  const auto y = domains(
+      lines({}, {.panels = {{"one", {line}}, {"two", {steep}, "NFE"}}, .x = {"x"}, .y = {"loss"}}), "y");
+  EXPECT_LT(y[0][1], 3);
+  EXPECT_GT(y[1][1], 199);
+}
+
+TEST(Lines, OnALogarithmicScaleLeaveOutWhatHasNoLogarithm) {
+  const Figure figure = lines(
+      {},
+      {.panels = {{"", {{.name = "a", .x = {1, 2, 3}, .y = {0, 0.01, 10}}}}}, .x = {"x"}, .y = {"y", true}});
+  const auto y = domains(figure, "y");
+  EXPECT_GT(y[0][0], 0.005);
+  EXPECT_EQ(figure.specification.find("nan"), std::string::npos);
+  EXPECT_EQ(figure.specification.find("inf"), std::string::npos);
+}
+
+TEST(Lines, SurviveValuesThatAreNotNumbers) {
+  const double nan = std::nan("");
+  const Figure figure = lines(
+      {}, {.panels = {{"", {{.name = "a", .x = {1, 2, 3, 4}, .y = {1, nan, INFINITY, 2}, .points = true}}}}});
+  EXPECT_NO_THROW(json::parse(figure.specification));
+  EXPECT_EQ(figure.specification.find("null"), std::string::npos);
+}
+
+FlowPanel flow(std::size_t samples, std::size_t frames) {
+  return {.title = "flow",
+          .states = std::vector<double>(frames * samples * 2, 0.5),
+          .labels = std::vector<int>(samples, 0)};
+}
+
+TEST(PlaneFlow, KnowsThePathLengthOfASample) {
+  FlowPanel panel{.title = "", .states = {0, 0, 3, 4, 3, 5}, .labels = {0}};
+  const json samples =
+      parsed(plane_flow({}, {.labels = {"one"}, .panels = {panel}}))["marks"][0]["data"][0]["values"];
+  EXPECT_DOUBLE_EQ(samples[0]["length"], 6);
+  EXPECT_EQ(samples[0]["input"], "(0, 0)");
+}
+
+TEST(PlaneFlow, HasASliderOverItsDepths) {
+  const json spec = parsed(plane_flow({}, {.labels = {"one"}, .panels = {flow(3, 5)}, .depths = {0.5, 2}}));
+  EXPECT_EQ(spec["usermeta"]["slider"]["low"], 0.5);
+  EXPECT_EQ(spec["usermeta"]["slider"]["high"], 2);
+}
+
+TEST(PlaneFlow, RefusesWhatDoesNotFitTogether) {
+  EXPECT_THROW(plane_flow({}, {.labels = {"one"}, .panels = {}}), InvalidArgument);
+  EXPECT_THROW(plane_flow({}, {.labels = {"one"}, .panels = {flow(3, 1)}}), InvalidArgument);
+  EXPECT_THROW(plane_flow({}, {.labels = {"one"}, .panels = {flow(3, 5), flow(3, 6)}}), InvalidArgument);
+  EXPECT_THROW(plane_flow({}, {.labels = {}, .panels = {flow(3, 5)}}), InvalidArgument);
+}
+
+TEST(PlaneFlow, OfManySamplesStaysSmall) {
+  EXPECT_LT(plane_flow({}, {.labels = {"one"}, .panels = {flow(20000, 41)}}).specification.size(), 600'000u);
+}
+
+TEST(TrainingCurves, OfALongTrainingStaySmall) {
+  TrainingCurve curve{.model = "long", .iterations = {}, .loss = {}};
+  for (int i = 1; i <= 200'000; ++i) {
+    curve.iterations.push_back(i);
+    curve.loss.push_back(1.0 / i);
+  }
+  EXPECT_LT(training_curves({}, {curve}).specification.size(), 20'000u);
+}
+
+TEST(TrainingCurves, OfATrainingThatHasNotBegunAreEmptyAxes) {
+  EXPECT_NO_THROW(training_curves({}, {}));
+  EXPECT_NO_THROW(training_curves({}, {{.model = "new", .iterations = {}, .loss = {}}}));
+}
+
+TEST(HeatMap, OfBothSignsIsSymmetricAroundZero) {
+  const Figure figure = heat_map(
+      {}, {.panels = {{"", {.columns = 2, .rows = 2, .values = {-1, 0, 2, 5}}}}, .value_title = "v"});
+  EXPECT_EQ(parsed(figure)["scales"][0]["domain"], json({-5.0, 5.0}));
+  EXPECT_EQ(parsed(figure)["scales"][0]["range"]["scheme"], "blueorange");
+}
+
+TEST(Comparison, NeedsOneValueAModel) {
+  EXPECT_THROW(comparison({}, {.models = {"a", "b"}, .measures = {{.title = "NFE", .values = {1}}}}),
+               InvalidArgument);
+}
+
+}  // namespace
+}  // namespace fathom::report
