@@ -3,7 +3,7 @@
 #include <typeinfo>
 
 #include "fathom/field/fields.hpp"
-#include "fathom/fused/program.hpp"
+#include "fathom/fused/network.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -12,12 +12,9 @@ namespace {
 
 using fused::Builder;
 using fused::FunctionKind;
+using fused::Network;
+using fused::NoProgram;
 using fused::Rows;
-
-/// Thrown inside this file only, where a field turns out to have no program.
-struct NoProgram {
-  std::string reason;
-};
 
 fused::DepthFunctions functions_of(const DepthBasis& basis) {
   return {.size = std::int32_t(basis.size), .values = basis.values, .slopes = basis.slopes};
@@ -54,9 +51,6 @@ class Lowering {
   }
 
   Lowered run(const Field& field) {
-    if (options_.divergence) {
-      for (std::int32_t k = 0; k < build_.state().count; ++k) tangents_.push_back({});
-    }
     const Rows rate = rate_of(*field, build_.state());
     if (rate.count != build_.state().count)
       throw NoProgram{"the rate has another number of features than the state"};
@@ -82,13 +76,13 @@ class Lowering {
   }
 
   Rows rate_of(FieldModule& field, Rows z) {
-    if (const auto* net = exactly<NetField>(field)) return chain(*net->net, z);
+    if (const auto* net = exactly<NetField>(field)) return rate_of_net(*net->net, z);
     if (const auto* controlled = exactly<ControlledField>(field)) {
       const Rows u = control_of(*controlled);
       if (controlled->entry == ControlEntry::concatenation)
-        return chain(*controlled->net, build_.joined({z, u}));
+        return rate_of_net(*controlled->net, build_.joined({z, u}));
       if (u.count != z.count) throw NoProgram{"a control of another size than the state is added"};
-      return chain(*controlled->net, build_.add(z, u));
+      return rate_of_net(*controlled->net, build_.add(z, u));
     }
     if (options_.divergence) throw NoProgram{"the divergence of this kind of field has no kernel"};
     if (const auto* higher = exactly<HigherOrderField>(field)) {
@@ -115,46 +109,49 @@ class Lowering {
     const Tensor& x = options_.control;
     if (!x.defined() || x.dim() != 2) throw NoProgram{"the control is not of shape (batch, features)"};
     const Rows input = build_.input(number_of(x), std::int32_t(x.size(1)));
-    if (!field.embedding) return input;
-    const std::vector<std::optional<Rows>> kept = std::move(tangents_);  // the control does not depend on z
-    tangents_.clear();
-    const Rows embedded = chain(*field.embedding, input);
-    tangents_ = kept;
-    return embedded;
+    return field.embedding ? chain(*field.embedding, input) : input;
+  }
+
+  /// A network that gives the rate, and the divergence if that is asked for.
+  Rows rate_of_net(DepthModule& net, Rows h) {
+    Network network(build_, h, options_.divergence ? build_.state().count : 0);
+    write(net, network);
+    divergence_ = network.divergence();
+    return network.output();
   }
 
   Rows chain(DepthModule& net, Rows h) {
+    Network network(build_, h);
+    write(net, network);
+    return network.output();
+  }
+
+  void write(DepthModule& net, Network& network) {
     std::vector<std::shared_ptr<torch::nn::Module>> layers;
     flatten(net, layers);
     for (std::size_t n = 0; n < layers.size(); ++n) {
       const torch::nn::Module& layer = *layers[n];
-      const bool is_last = n + 1 == layers.size();
+      const auto next = n + 1 == layers.size() ? std::nullopt : function_of(*layers[n + 1]);
+      const bool is_last = n + (next ? 2 : 1) == layers.size();
+      const auto place = is_last ? Network::Place::last : Network::Place::inside;
       if (const auto* linear = exactly<torch::nn::LinearImpl>(layer)) {
-        const auto next = is_last ? std::nullopt : function_of(*layers[n + 1]);
         n += next ? 1u : 0u;
-        h = linear_layer(h, linear->weight, linear->bias, nullptr, next.value_or(fused::Function{}),
-                         n + 1 == layers.size());
+        network.linear(matrix_of(linear->weight, linear->bias, nullptr), next.value_or(fused::Function{}),
+                       place);
       } else if (const auto* varying = exactly<DepthLinearImpl>(layer)) {
         if (scale_)
           throw NoProgram{text("layer ", n, " (DepthLinear) has no kernel for a depth of each sample")};
-        const auto next = is_last ? std::nullopt : function_of(*layers[n + 1]);
         n += next ? 1u : 0u;
-        h = linear_layer(h, varying->weight, varying->bias, &varying->basis(),
-                         next.value_or(fused::Function{}), n + 1 == layers.size());
+        network.linear(matrix_of(varying->weight, varying->bias, &varying->basis()),
+                       next.value_or(fused::Function{}), place);
       } else if (exactly<DepthConcatImpl>(layer)) {
-        h = build_.joined({h, build_.depth(scale_)});
-        for (auto& tangent : tangents_) {
-          if (tangent) tangent = build_.joined({*tangent, build_.zeros(1)});
-        }
+        network.append_depth(scale_);
       } else if (const auto function = function_of(layer)) {
-        if (!tangents_.empty())
-          throw NoProgram{"the divergence of an activation without a linear layer has no kernel"};
-        h = build_.activated(h, *function);
+        network.activate(*function);
       } else {
         throw NoProgram{text("layer ", n, " (", short_name(layer), ") has no kernel")};
       }
     }
-    return h;
   }
 
   static void flatten(torch::nn::Module& net, std::vector<std::shared_ptr<torch::nn::Module>>& layers) {
@@ -172,46 +169,13 @@ class Lowering {
     return name;
   }
 
-  Rows linear_layer(Rows h, const Tensor& weight, const Tensor& bias, const DepthBasis* basis,
-                    const fused::Function& function, bool is_last) {
+  fused::Matrix matrix_of(const Tensor& weight, const Tensor& bias, const DepthBasis* basis) {
     const std::int64_t axis = basis ? 1 : 0;
-    fused::Matrix matrix{.weight = number_of(weight),
-                         .bias = bias.defined() ? number_of(bias) : -1,
-                         .outputs = std::int32_t(weight.size(axis)),
-                         .inputs = std::int32_t(weight.size(axis + 1)),
-                         .basis = basis ? build_.basis(functions_of(*basis)) : -1};
-    if (matrix.inputs != h.count) {
-      throw NoProgram{text("a layer needs ", matrix.inputs, " features where there are ", h.count)};
-    }
-    const std::int32_t number = build_.matrix(matrix);
-    const Rows out = build_.layer(h, number, function);
-    if (!tangents_.empty()) carry_tangents(out, matrix, number, function, is_last);
-    return out;
-  }
-
-  /// dh/dz_k through a layer: t -> function'(.) * (W t); the first layer finds unit vectors.
-  void carry_tangents(Rows out, fused::Matrix matrix, std::int32_t number, const fused::Function& function,
-                      bool is_last) {
-    const bool is_linear = function.kind == FunctionKind::identity;
-    if (function.kind == FunctionKind::silu) throw NoProgram{"the divergence through SiLU has no kernel"};
-    if (is_linear != is_last) throw NoProgram{"the divergence of layers in this order has no kernel"};
-    if (is_last) {
-      if (!tangents_.front()) throw NoProgram{"the divergence of a single layer has no kernel"};
-      std::vector<Rows> diagonal;
-      for (std::size_t k = 0; k < tangents_.size(); ++k) {
-        diagonal.push_back(build_.row_dot(*tangents_[k], number, std::int32_t(k)));
-      }
-      divergence_ = build_.sum(build_.joined(diagonal));
-      return;
-    }
-    const Rows slope = build_.slope(out);
-    matrix.bias = -1;
-    const std::int32_t without_bias = tangents_.front() ? build_.matrix(matrix) : number;
-    for (std::size_t k = 0; k < tangents_.size(); ++k) {
-      auto& tangent = tangents_[k];
-      tangent = tangent ? build_.multiply(build_.layer(*tangent, without_bias, {}), slope)
-                        : build_.column(slope, number, std::int32_t(k));
-    }
+    return {.weight = number_of(weight),
+            .bias = bias.defined() ? number_of(bias) : -1,
+            .outputs = std::int32_t(weight.size(axis)),
+            .inputs = std::int32_t(weight.size(axis + 1)),
+            .basis = basis ? build_.basis(functions_of(*basis)) : -1};
   }
 
   std::vector<Rows> losses_of(Rows rate) {
@@ -236,8 +200,6 @@ class Lowering {
   Builder build_;
   std::vector<Tensor> tensors_;
   std::optional<Rows> scale_;
-  std::vector<std::optional<Rows>>
-      tangents_;  // dh/dz_k, none before the first layer; empty without divergence
   Rows divergence_ = {};
 };
 

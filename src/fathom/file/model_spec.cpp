@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "fathom/ode/methods.hpp"
-
 namespace fathom {
 
 template <> const NameTable<Task>& names<Task>() {
@@ -155,11 +152,7 @@ void check_field(const ModelSpec& spec) {
 
 void check_solver(const ModelSpec& spec) {
   const SolverSpec& solver = spec.solver;
-  std::vector<std::string> methods;
-  for (const auto& method : ode::all_methods()) methods.push_back(method.name);
-  const auto found = std::find(methods.begin(), methods.end(), solver.method);
-  require(found != methods.end(), "unknown solver `", solver.method, "`",
-          did_you_mean(solver.method, methods));
+  const ode::ButcherTableau method = method_of(solver);
   require(solver.steps >= 0 && solver.steps <= step_limit, "a solver takes from 0 to ", step_limit,
           " fixed steps, got ", solver.steps);
   require(std::isfinite(solver.step_size) && solver.step_size >= 0,
@@ -171,8 +164,7 @@ void check_solver(const ModelSpec& spec) {
   require(solver.step_size == 0 || length / solver.step_size <= double(step_limit), "steps of size ",
           solver.step_size, " are more than ", step_limit, " over the span");
   if (solver.is_adaptive()) {
-    require(ode::all_methods()[std::size_t(found - methods.begin())].adaptive(), "solver `", solver.method,
-            "` has no error estimate; give it fixed steps");
+    require(method.adaptive(), "solver `", solver.method, "` has no error estimate; give it fixed steps");
     require(solver.relative_tolerance > 0 && solver.absolute_tolerance > 0 &&
                 std::isfinite(solver.relative_tolerance) && std::isfinite(solver.absolute_tolerance),
             "tolerances must be positive, got ", solver.relative_tolerance, " and ",
@@ -192,6 +184,7 @@ void check_head(const ModelSpec& spec) {
     const bool plain = spec.head == HeadKind::none && spec.augmentation.kind == AugmentationKind::none &&
                        spec.field.order == 1;
     require(plain, "a density keeps its features: no head, no augmentation, order 1");
+    require(spec.span.first == 0, "the flow of a density begins at depth 0, got ", spec.span.first);
     return;
   }
   if (spec.head == HeadKind::linear) return;
@@ -239,6 +232,22 @@ DepthBasis basis_of(const ModelSpec& spec) {
   return named_basis(kind, std::size_t(depth.size), spec.span);
 }
 
+ode::ButcherTableau method_of(const SolverSpec& solver) {
+  std::vector<std::string> known;
+  for (const auto& method : ode::all_methods()) {
+    if (method.name == solver.method) return method;
+    known.push_back(method.name);
+  }
+  throw InvalidArgument(text("unknown solver `", solver.method, "`", did_you_mean(solver.method, known)));
+}
+
+ode::Steps steps_of(const SolverSpec& solver) {
+  if (solver.steps > 0) return ode::FixedSteps{.count = solver.steps};
+  if (solver.step_size > 0) return ode::FixedSteps{.size = solver.step_size};
+  return ode::AdaptiveSteps{.relative_tolerance = solver.relative_tolerance,
+                            .absolute_tolerance = solver.absolute_tolerance};
+}
+
 std::vector<TensorLayout> layout(const ModelSpec& spec) {
   std::vector<TensorLayout> all;
   const std::int64_t inputs = spec.input_features();
@@ -256,8 +265,8 @@ std::vector<TensorLayout> layout(const ModelSpec& spec) {
   for (const LayerSize& layer : field_layers(spec)) {
     const std::string name = "field." + std::to_string(++number);
     if (depth.kind == DepthKind::hyper) {
-      add_layer(all, name + ".hyper.1", {}, {1, depth.size});
-      add_layer(all, name + ".hyper.2", {}, {depth.size, layer.outputs * (layer.inputs + 1)});
+      add_layer(all, name + ".first", {}, {1, depth.size});
+      add_layer(all, name + ".second", {}, {depth.size, layer.outputs * (layer.inputs + 1)});
     } else {
       add_layer(all, name, front, layer);
     }

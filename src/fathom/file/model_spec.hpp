@@ -11,6 +11,8 @@
 
 #include "fathom/depth/named_basis.hpp"
 #include "fathom/file/safetensors.hpp"
+#include "fathom/ode/methods.hpp"
+#include "fathom/ode/steps.hpp"
 #include "fathom/support/activation.hpp"
 
 namespace fathom {
@@ -140,7 +142,7 @@ ModelSpec model_spec_from_json(std::string_view json);
 
 /// Names and shapes of the tensors of such a model:
 ///   input.weight, input.bias, velocity.*, field.1.weight, field.1.bias, field.2.*, ..., head.weight, head.bias
-/// A layer on a basis has one more axis in front; one of a hypernetwork has field.1.hyper.1.* and field.1.hyper.2.*.
+/// A layer on a basis has one more axis in front; one of a hypernetwork has field.1.first.* and field.1.second.*.
 struct TensorLayout {
   std::string name;
   Shape shape;
@@ -156,5 +158,8 @@ std::vector<LayerSize> field_layers(const ModelSpec& spec);
 
 /// The basis of a galerkin or stacked field.
 DepthBasis basis_of(const ModelSpec& spec);
+
+ode::ButcherTableau method_of(const SolverSpec& solver);
+ode::Steps steps_of(const SolverSpec& solver);
 
 }  // namespace fathom

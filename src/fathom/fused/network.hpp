@@ -1,0 +1,47 @@
+/// A network written into a program layer by layer, with the tangents t_k = dh/dz_k beside it where its divergence is wanted:
+///   t -> function'(.) * (W t), starting from unit vectors; at the last layer  div f = sum_k (row k of W) t_k
+///
+///   Network net(build, build.state());
+///   net.linear({.weight = 0, .bias = 1, .outputs = 32, .inputs = 2}, {FunctionKind::tanh});
+///   net.linear({.weight = 2, .bias = 3, .outputs = 2, .inputs = 32});
+///   build.give(net.output());
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fathom/fused/program.hpp"
+
+namespace fathom::fused {
+
+/// Thrown where a field turns out to have no program.
+struct NoProgram {
+  std::string reason;
+};
+
+class Network {
+ public:
+  /// `directions`: of the tangents, the first so many features of the input; 0 without divergence.
+  Network(Builder& build, Rows input, std::int32_t directions = 0);
+
+  enum class Place { inside, last };
+  void linear(Matrix matrix, const Function& function = {}, Place place = Place::inside);
+  /// A function without a linear layer before it.
+  void activate(const Function& function);
+  void append_depth(std::optional<Rows> of_samples = {});
+
+  Rows output() const { return h_; }
+  /// After the last layer.
+  Rows divergence() const { return divergence_; }
+
+ private:
+  void carry_tangents(Matrix matrix, std::int32_t number, const Function& function, Place place);
+
+  Builder& build_;
+  Rows h_;
+  std::vector<std::optional<Rows>> tangents_;  // none before the first layer
+  Rows divergence_ = {};
+};
+
+}  // namespace fathom::fused

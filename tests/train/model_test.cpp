@@ -1,0 +1,269 @@
+/// A model is its specification and its tensors: what comes back from a file answers as what went in.
+#include "fathom/train/model.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "fathom/runtime/model.hpp"
+#include "fathom/support/whole_file.hpp"
+#include "train/specs.hpp"
+
+namespace fathom {
+namespace {
+
+std::filesystem::path scratch(const std::string& name) {
+  return std::filesystem::temp_directory_path() / ("fathom_model_test" + std::to_string(getpid()) + name);
+}
+
+std::string complaint(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) { return error.what(); }
+  return "no complaint";
+}
+
+/// Whatever the task answers with.
+Tensor answers(Model& model, const Tensor& rows) {
+  if (model->spec().task != Task::series) return model->predict(rows);
+  return model->forecast(rows, {3.0, 3.1, 3.4});
+}
+
+TEST(Model, parameters_are_those_of_the_layout) {
+  for (const auto& [name, spec] : testing_specs()) {
+    const Model model = build_model(spec);
+    std::vector<std::string> given, expected;
+    for (const auto& entry : model->named_parameters())
+      given.push_back(entry.key() + shape_text(entry.value().sizes().vec()));
+    for (const auto& [tensor, shape] : layout(spec)) expected.push_back(tensor + shape_text(shape));
+    std::sort(given.begin(), given.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(given, expected) << name;
+  }
+}
+
+TEST(Model, comes_back_from_its_file_with_the_same_answers) {
+  for (const auto& [name, spec] : testing_specs()) {
+    torch::manual_seed(1);
+    Model model = build_model(spec);
+    const auto path = scratch(name + ".safetensors");
+    save(path, model, {{"iterations", "17"}, {"fact", "\xC3\xA4"}});
+    LoadedModel loaded = load(path);
+    const Tensor rows = torch::randn({5, spec.input_features()}, torch::kFloat64) * 2 + 1;
+    const Tensor before = answers(model, rows), after = answers(loaded.model, rows);
+    EXPECT_TRUE(torch::equal(before, after)) << name << "\n" << before << after;
+    EXPECT_TRUE(before.isfinite().all().item<bool>()) << name;
+    EXPECT_EQ(loaded.facts.at("iterations"), "17");
+    EXPECT_EQ(loaded.facts.size(), 2u);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Model, answers_the_same_without_torch) {
+  for (const auto& [name, spec] : testing_specs()) {
+    if (spec.field.depth.kind == DepthKind::hyper) continue;
+    torch::manual_seed(4);
+    Model model = build_model(spec);
+    {
+      const torch::NoGradGuard no_graph;  // flows with something to do
+      for (Tensor& parameter : model->parameters()) parameter.mul_(2);
+    }
+    const auto path = scratch(name + ".safetensors");
+    save(path, model);
+    const runtime::Model light = runtime::load(path);
+    for (const std::int64_t count : {1, 5, 70}) {
+      const Tensor rows = torch::randn({count, spec.input_features()}, torch::kFloat64) * 2 + 1;
+      const std::span<const double> table(rows.data_ptr<double>(), std::size_t(rows.numel()));
+      if (name == "silu_density") {
+        EXPECT_NE(complaint([&] {
+                    light.predict(table);
+                  }).find("needs the full library: the divergence through SiLU"),
+                  std::string::npos);
+        continue;
+      }
+      const bool series = spec.task == Task::series;
+      const Tensor full = answers(model, rows);
+      const runtime::Answer found =
+          series ? light.solve_times(table, {3.0, 3.1, 3.4}) : light.solve_rows(table);
+      EXPECT_EQ(found.report.evaluations, model->report().evaluations) << name;
+      EXPECT_EQ(model->report().engine, "fused") << name << ": " << model->report().not_fused;
+      ASSERT_EQ(std::int64_t(found.values.size()), full.numel()) << name;
+      const Tensor values = torch::tensor(found.values, torch::kFloat64).view(full.sizes());
+      const double tolerance = spec.precision == Precision::float32 ? 1e-5 : 1e-12;
+      const double error = ((values - full).abs() / (1 + full.abs())).max().item<double>();
+      EXPECT_LT(error, tolerance) << name << ", " << count << " rows";
+    }
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Model, samples_the_same_density_without_torch) {
+  for (const auto& [name, spec] : testing_specs()) {
+    if (spec.task != Task::density) continue;
+    torch::manual_seed(5);
+    Model model = build_model(spec);
+    const auto path = scratch(name + ".safetensors");
+    save(path, model);
+    constexpr std::int64_t count = 4000;
+    const std::vector<double> drawn = runtime::load(path).sample(count, 7);
+    const Tensor light = torch::tensor(drawn, torch::kFloat64).view({count, 3}), full = model->sample(count);
+    const Tensor error = full.std(0) / std::sqrt(double(count));  // of each mean
+    EXPECT_LT(((light.mean(0) - full.mean(0)) / error).abs().max().item<double>(), 5) << name;
+    EXPECT_LT((light.std(0) / full.std(0) - 1).abs().max().item<double>(), 0.1) << name;
+    EXPECT_EQ(drawn, runtime::load(path).sample(count, 7)) << "a seed gives the same samples";
+    EXPECT_NE(drawn, runtime::load(path).sample(count, 8));
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Model, that_the_runtime_cannot_run_is_named) {
+  for (const auto& [name, spec] : testing_specs()) {
+    if (spec.field.depth.kind != DepthKind::hyper) continue;
+    const auto path = scratch(".safetensors");
+    save(path, build_model(spec));
+    EXPECT_NE(complaint([&] {
+                runtime::load(path);
+              }).find("needs the full library, fathom::fathom: weights from a hypernetwork"),
+              std::string::npos);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(Model, every_parameter_learns) {
+  for (const auto& [name, spec] : testing_specs()) {
+    torch::manual_seed(2);
+    Model model = build_model(spec);
+    const Tensor x =
+        torch::randn({7, spec.input_features()}, model->parameters().front().options().requires_grad(false));
+    const bool series = spec.task == Task::series;
+    const Tensor out = series ? model->trajectory(x, {spec.span.first, spec.span.last}) : model->forward(x);
+    out.square().sum().backward();
+    for (const auto& entry : model->named_parameters()) {
+      ASSERT_TRUE(entry.value().grad().defined()) << name << " " << entry.key();
+    }
+  }
+}
+
+TEST(Model, a_copy_is_equal_and_independent) {
+  Model model = build_model(testing_specs().front().second);
+  const Tensor rows = torch::randn({3, 3}, torch::kFloat64);
+  const Tensor before = model->predict(rows);
+  Model copy(std::dynamic_pointer_cast<ModelImpl>(model->clone()));
+  EXPECT_TRUE(torch::equal(copy->predict(rows), before));
+  {
+    const torch::NoGradGuard no_graph;
+    for (Tensor& parameter : copy->parameters()) parameter.zero_();
+  }
+  EXPECT_FALSE(torch::equal(copy->predict(rows), before));
+  EXPECT_TRUE(torch::equal(model->predict(rows), before));
+}
+
+TEST(Model, answers_are_in_the_units_of_the_data) {
+  ModelSpec spec{
+      .task = Task::regression, .inputs = {"a"}, .targets = {"y"}, .precision = Precision::float64};
+  torch::manual_seed(3);
+  Model plain = build_model(spec);
+  spec.input_scale = {.mean = {100}, .deviation = {10}};
+  spec.target_scale = {.mean = {-5}, .deviation = {0.5}};
+  torch::manual_seed(3);
+  Model scaled = build_model(spec);
+  const Tensor x = torch::tensor({{0.3}, {-1.0}}, torch::kFloat64);
+  EXPECT_TRUE(torch::allclose(scaled->predict(x * 10 + 100), plain->predict(x) * 0.5 - 5, 1e-12, 1e-12));
+
+  ModelSpec density{
+      .task = Task::density, .inputs = {"a", "b"}, .head = HeadKind::none, .precision = Precision::float64};
+  density.field.activation = Activation::softplus;
+  density.input_scale = {.mean = {3, -2}, .deviation = {2, 0.25}};
+  Model flow = build_model(density);
+  // Its integral over the plane is 1, in the units of the data.
+  const Tensor a = torch::linspace(3 - 16, 3 + 16, 161, torch::kFloat64),
+               b = torch::linspace(-4, 0, 161, torch::kFloat64);
+  const auto grid = torch::meshgrid({a, b}, "ij");
+  const Tensor points = torch::stack({grid[0].flatten(), grid[1].flatten()}, 1);
+  const double total = flow->predict(points).exp().sum().item<double>() * (32.0 / 160) * (4.0 / 160);
+  EXPECT_NEAR(total, 1, 1e-3);
+  const Tensor drawn = flow->sample(2000);
+  EXPECT_NEAR(drawn.select(1, 1).mean().item<double>(), -2, 0.5);
+}
+
+TEST(Model, questions_of_another_task_are_refused) {
+  Model classifier = build_model(testing_specs().front().second);
+  EXPECT_NE(complaint([&] { classifier->sample(3); }).find("only the model of a density"), std::string::npos);
+  EXPECT_NE(complaint([&] {
+              classifier->forecast(torch::zeros({1, 3}), {0, 1});
+            }).find("only the model of a series"),
+            std::string::npos);
+  EXPECT_NE(complaint([&] {
+              classifier->predict(torch::zeros({1, 4}));
+            }).find("needs 3 columns, got shape [1, 4]"),
+            std::string::npos);
+}
+
+TEST(Model, files_that_are_not_models_are_refused) {
+  const auto path = scratch(".safetensors");
+  torch::nn::Linear linear(2, 3);
+  save_module(path, *linear);
+  EXPECT_NE(complaint([&] { load(path); }).find("no description of a model"), std::string::npos);
+
+  ModelSpec spec = testing_specs().front().second;
+  Model model = build_model(spec);
+  save(path, model);
+  TensorFile file = read_safetensors(path);
+  const auto rewritten = [&](const std::function<void(TensorFile&)>& change) {
+    TensorFile changed = file;
+    change(changed);
+    write_safetensors(path, changed);
+    return complaint([&] { load(path); });
+  };
+  EXPECT_NE(rewritten([](TensorFile& f) {
+              f.tensors.erase("head.bias");
+            }).find("tensor `head.bias` of shape (3) is missing"),
+            std::string::npos);
+  EXPECT_NE(rewritten([](TensorFile& f) {
+              f.tensors["head.bias"] = stored_tensor<float>({1}, std::vector<float>{1});
+            }).find("tensor `head.bias` must have shape (3), got (1)"),
+            std::string::npos);
+  EXPECT_NE(rewritten([](TensorFile& f) {
+              f.tensors["more"] = stored_tensor<float>({1}, std::vector<float>{1});
+            }).find("tensor `more` is not one of the model's"),
+            std::string::npos);
+  EXPECT_NE(rewritten([](TensorFile& f) {
+              std::string& json = f.metadata["fathom.model"];
+              json.replace(json.find("\"version\": 1"), 12, "\"version\": 9");
+            }).find("of version 9, this fathom reads up to 1; use a newer fathom"),
+            std::string::npos);
+  // A specification that asks for the memory of the world is refused before anything is built.
+  EXPECT_NE(rewritten([](TensorFile& f) {
+              std::string& json = f.metadata["fathom.model"];
+              json.replace(json.find("\"hidden\": ["), 11, "\"hidden\": [16777216, 16777216, ");
+            }).find("must have shape"),
+            std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Model, any_module_is_saved_and_filled_from_a_plain_file) {
+  const auto path = scratch(".safetensors");
+  torch::nn::Sequential from(torch::nn::Linear(2, 3), torch::nn::BatchNorm1d(3)),
+      to(torch::nn::Linear(2, 3), torch::nn::BatchNorm1d(3));
+  from->forward(torch::randn({8, 2}));
+  save_module(path, *from, {{"experiment", "annuli"}});
+  load_into(*to, path);
+  for (const auto& entry : from->named_parameters())
+    EXPECT_TRUE(torch::equal(entry.value(), to->named_parameters()[entry.key()]));
+  for (const auto& entry : from->named_buffers())
+    EXPECT_TRUE(torch::equal(entry.value(), to->named_buffers()[entry.key()]));
+  EXPECT_EQ(read_safetensors(path).metadata.at("experiment"), "annuli");
+
+  torch::nn::Sequential other(torch::nn::Linear(2, 4), torch::nn::BatchNorm1d(4));
+  const Tensor weight = other->parameters().front().clone();
+  EXPECT_NE(complaint([&] { load_into(*other, path); }).find("must have shape (4), got (3)"),
+            std::string::npos);
+  EXPECT_TRUE(torch::equal(weight, other->parameters().front())) << "a module was changed in part";
+  torch::nn::Sequential shorter(torch::nn::Linear(2, 3));
+  EXPECT_NE(complaint([&] { load_into(*shorter, path); }).find("that the model has not"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace fathom
