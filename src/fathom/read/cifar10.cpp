@@ -1,0 +1,38 @@
+#include "fathom/read/cifar10.hpp"
+
+#include <array>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+CifarBatch read_cifar10(ByteSource& source, const ReadLimits& limits) {
+  constexpr char classes = 10;
+  CifarBatch batch{.images = {.type = ElementType::uint8}, .labels = {.type = ElementType::uint8}};
+  std::array<char, cifar_pixels> pixels;
+  for (char label = 0; source.read(std::span(&label, 1)) == 1;) {
+    const std::size_t record = batch.labels.bytes.size() + 1;
+    if (label < 0 || label >= classes) {
+      throw Error(text("`", source.name(), "` is not a CIFAR-10 file: record ", record, " has the label ",
+                       int(static_cast<unsigned char>(label)), ", labels go from 0 to 9"));
+    }
+    if (record * pixels.size() > limits.bytes) {
+      throw Error(text("`", source.name(), "` is beyond the limit of ", limits.bytes >> 20,
+                       " MiB; raise the limit if that is meant"));
+    }
+    read_fully(source, pixels, text("record ", record));
+    batch.labels.bytes.push_back(label);
+    batch.images.bytes.append(pixels.data(), pixels.size());
+  }
+  const auto count = std::int64_t(batch.labels.bytes.size());
+  if (count == 0) throw Error(text("`", source.name(), "` is empty; CIFAR-10 records are needed"));
+  batch.images.shape = {count, 3, 32, 32};
+  batch.labels.shape = {count};
+  return batch;
+}
+
+CifarBatch read_cifar10(const std::filesystem::path& path, const ReadLimits& limits) {
+  return read_cifar10(*open_source(path), limits);
+}
+
+}  // namespace fathom
