@@ -1,7 +1,7 @@
 # fuzz/<name>.cpp: a harness for one parser. Here it becomes the program fuzz_<name> and the test fuzz/<name>, which replays
 # fuzz/corpus/<name> and seeded mutations of it; with FATHOM_LIBFUZZER (see tools/fuzz) it becomes a fuzzer.
 
-set(fuzz_mutations 3000)
+set(fuzz_mutations 20000)
 if(FATHOM_LIBFUZZER)
   set(fuzz_driver libfuzzer)
 else()
