@@ -1,5 +1,6 @@
 # tests/<folder>/<name>_test.cpp  -> program <folder>_<name>_test, ctest <folder>/<name>, label <folder>
 # examples/<name>.cpp             -> program example_<name>,       ctest example/<name>,  label example
+# runtime/library                 -> fathom::runtime as a shared library: small, and without torch
 # tools and the installed package -> ctest tools/..., package/install
 
 set(tests_root ${PROJECT_SOURCE_DIR}/tests)
@@ -69,6 +70,7 @@ if(GTest_FOUND)
       target_link_libraries(${target} PRIVATE fathom_experiments)
     endif()
     target_link_libraries(${target} PRIVATE GTest::gtest_main nlohmann_json::nlohmann_json)
+    target_compile_definitions(${target} PRIVATE FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     fathom_register(${folder}/${name} ${folder} COMMAND ${target})
     if(folder STREQUAL "app" AND TARGET fathom_cli)
@@ -80,17 +82,33 @@ else()
   message(STATUS "GoogleTest not found: no unit tests")
 endif()
 
-if(NOT FATHOM_RUNTIME_ONLY)
-  file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
-  foreach(source IN LISTS example_sources)
-    cmake_path(GET source STEM name)
-    add_executable(example_${name} ${source})
+# Examples that must do without torch, each with its arguments.
+set(runtime_examples deploy)
+set(deploy_arguments ${PROJECT_SOURCE_DIR}/fuzz/corpus/model_file/good-classes.safetensors 1 2)
+
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(source IN LISTS example_sources)
+  cmake_path(GET source STEM name)
+  if(NOT name IN_LIST runtime_examples AND FATHOM_RUNTIME_ONLY)
+    continue()
+  endif()
+  add_executable(example_${name} ${source})
+  if(name IN_LIST runtime_examples)
+    target_link_libraries(example_${name} PRIVATE fathom::runtime)
+    fathom_warnings(example_${name})
+  else()
     fathom_uses_torch(example_${name})
-    set_target_properties(example_${name} PROPERTIES
-      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
-    fathom_register(example/${name} example COMMAND example_${name})
-  endforeach()
-endif()
+  endif()
+  set_target_properties(example_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+  fathom_register(example/${name} example COMMAND example_${name} ${${name}_arguments})
+endforeach()
+
+# What a robot gets: the runtime as one shared library.
+add_library(fathom_runtime_shared SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+target_link_libraries(fathom_runtime_shared PRIVATE -Wl,--whole-archive fathom::runtime -Wl,--no-whole-archive)
+fathom_register(runtime/library runtime COMMAND ${tests_root}/runtime/library_test
+  $<TARGET_FILE:fathom_runtime_shared> $<TARGET_FILE:example_deploy>)
 
 foreach(tool format layers snippets)
   set(script ${PROJECT_SOURCE_DIR}/tools/check_${tool})

@@ -130,17 +130,16 @@ void check_field(const ModelSpec& spec) {
   require(field.hidden.size() <= 1000, "a field has at most 1000 hidden layers, got ", field.hidden.size());
   require(field.order >= 1 && field.order <= 16, "the order of a field must be from 1 to 16, got ",
           field.order);
-  const bool sized = field.depth.kind == DepthKind::galerkin || field.depth.kind == DepthKind::stacked ||
-                     field.depth.kind == DepthKind::hyper;
-  if (sized) {
-    const std::int64_t smallest =
-        field.depth.kind == DepthKind::galerkin && basis_size(field.depth.basis, 0) > 0 ? 0 : 1;
-    require(field.depth.size >= smallest && field.depth.size <= 10000, "the size of a ",
-            name_of(field.depth.kind), " field must be from ", smallest, " to 10000, got ", field.depth.size);
-  } else {
-    require(field.depth.size == 0, "a ", name_of(field.depth.kind), " field has size 0, got ",
-            field.depth.size);
-  }
+  const DepthSpec& depth = field.depth;
+  const bool sized = depth.kind != DepthKind::invariant && depth.kind != DepthKind::concat;
+  // A basis of degree 0 is a constant; the others need something to stand on. Some are laid out by solving a system.
+  const bool may_be_constant = depth.kind == DepthKind::galerkin &&
+                               (depth.basis == BasisKind::fourier || depth.basis == BasisKind::chebyshev ||
+                                depth.basis == BasisKind::legendre || depth.basis == BasisKind::polynomial);
+  const std::int64_t smallest = sized && !may_be_constant ? 1 : 0;
+  const std::int64_t largest = !sized ? 0 : depth.kind == DepthKind::galerkin ? 256 : 10000;
+  require(depth.size >= smallest && depth.size <= largest, "the size of a field that is ",
+          name_of(depth.kind), " in depth must be from ", smallest, " to ", largest, ", got ", depth.size);
   const bool has_control = field.control != ControlKind::none;
   require(!has_control || spec.task == Task::classification || spec.task == Task::regression, "a ",
           name_of(spec.task),

@@ -1,4 +1,5 @@
 /// Torch modules to files and back.
+#include "fathom/file/state_dict.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/train/model.hpp"
 #include "fathom/train/stored.hpp"
@@ -64,7 +65,7 @@ void save_module(const std::filesystem::path& path, const torch::nn::Module& mod
 }
 
 void load_into(torch::nn::Module& module, const std::filesystem::path& path) {
-  put_into(module, read_safetensors(path).tensors, "`" + path.string() + "`");
+  put_into(module, read_tensors(path), "`" + path.string() + "`");
 }
 
 }  // namespace fathom

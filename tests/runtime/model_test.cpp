@@ -1,0 +1,143 @@
+/// Models with known answers, run without torch.
+#include "fathom/runtime/model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <thread>
+
+namespace fathom::runtime {
+namespace {
+
+using Numbers = std::vector<double>;
+
+void set(ModelFile& file, const std::string& name, const Shape& shape, const Numbers& values) {
+  file.tensors[name] = stored_tensor<double>(shape, values);
+}
+
+/// z' = A z without hidden layers.
+ModelFile linear_series(const Numbers& matrix) {
+  ModelFile file;
+  file.spec = {.task = Task::series,
+               .inputs = {"x", "v"},
+               .input_scale = {.mean = {10, 0}, .deviation = {2, 2}},
+               .time = {.column = "t", .origin = 5, .unit = 2},
+               .field = {.hidden = {}},
+               .solver = {.method = "dop853", .relative_tolerance = 1e-12, .absolute_tolerance = 1e-12},
+               .head = HeadKind::none,
+               .precision = Precision::float64};
+  set(file, "field.1.weight", {2, 2}, matrix);
+  set(file, "field.1.bias", {2}, {0, 0});
+  return file;
+}
+
+/// One input, z' = -z, two labels with scores z and 0.
+ModelFile decay_classifier() {
+  ModelFile file;
+  file.spec = {.task = Task::classification,
+               .inputs = {"x"},
+               .targets = {"kind"},
+               .labels = {"high", "low"},
+               .field = {.hidden = {}},
+               .solver = {.relative_tolerance = 1e-10, .absolute_tolerance = 1e-10},
+               .precision = Precision::float64};
+  set(file, "field.1.weight", {1, 1}, {-1});
+  set(file, "field.1.bias", {1}, {0});
+  set(file, "head.weight", {2, 1}, {1, 0});
+  set(file, "head.bias", {2}, {0, 0});
+  return file;
+}
+
+std::string complaint(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) { return error.what(); }
+  return "no complaint";
+}
+
+TEST(Runtime, a_series_turns_as_it_must) {
+  const Model model(linear_series({0, 1, -1, 0}));
+  const Numbers times = {5, 6, 9, 15};
+  const Numbers states = model.forecast(Numbers{12, 0, 10, 4}, times);  // x = 10 + 2 cos, x = 10 + 4 sin
+  ASSERT_EQ(states.size(), times.size() * 4);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double s = (times[i] - 5) / 2;
+    EXPECT_NEAR(states[4 * i + 0], 10 + 2 * std::cos(s), 1e-9);
+    EXPECT_NEAR(states[4 * i + 1], -2 * std::sin(s), 1e-9);
+    EXPECT_NEAR(states[4 * i + 2], 10 + 4 * std::sin(s), 1e-9);
+    EXPECT_NEAR(states[4 * i + 3], 4 * std::cos(s), 1e-9);
+  }
+}
+
+TEST(Runtime, a_forecast_may_run_backwards) {
+  const Model model(linear_series({0, 1, -1, 0}));
+  const Numbers there = model.forecast(Numbers{12, 1}, {5, 9});
+  const Numbers back = model.forecast(Numbers{there[2], there[3]}, {9, 5});
+  EXPECT_NEAR(back[2], 12, 1e-9);
+  EXPECT_NEAR(back[3], 1, 1e-9);
+}
+
+TEST(Runtime, classes_are_probabilities_of_the_score) {
+  const Model model(decay_classifier());
+  const Numbers rows = {2, -3, 0, 700};
+  const Numbers found = model.predict(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double expected = 1 / (1 + std::exp(-rows[i] * std::exp(-1)));
+    EXPECT_NEAR(found[2 * i], expected, 1e-8);
+    EXPECT_NEAR(found[2 * i] + found[2 * i + 1], 1, 1e-15);
+  }
+  EXPECT_EQ(model.label(std::span(found).first(2)), "high");
+  EXPECT_EQ(model.label(std::span(found).subspan(2, 2)), "low");
+  EXPECT_GT(model.solve_rows(rows).report.evaluations, 0);
+}
+
+TEST(Runtime, threads_may_share_a_model) {
+  const Model model(decay_classifier(), {.threads = 2});
+  Numbers rows;
+  for (int i = 0; i < 500; ++i) rows.push_back(std::sin(i) * 4);
+  const Numbers alone = model.predict(rows);
+  std::vector<Numbers> found(4);
+  std::vector<std::thread> threads;
+  for (Numbers& each : found) threads.emplace_back([&] { each = model.predict(rows); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Numbers& each : found) EXPECT_EQ(each, alone);
+}
+
+TEST(Runtime, no_rows_give_no_answers) {
+  EXPECT_TRUE(Model(decay_classifier()).predict({}).empty());
+  EXPECT_TRUE(Model(linear_series({0, 1, -1, 0})).forecast({}, {5, 6}).empty());
+}
+
+TEST(Runtime, bad_questions_are_named) {
+  const Model series(linear_series({0, 1, -1, 0})), classes(decay_classifier());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto complains = [](const char* expected, const std::function<void()>& work) {
+    const std::string message = complaint(work);
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+  };
+  complains("rows of 2 columns, got 3 number(s)", [&] { series.forecast(Numbers{1, 2, 3}, {5, 6}); });
+  complains("row 2 has no finite number in column `v`", [&] {
+    series.forecast(Numbers{1, 2, 3, nan}, {5, 6});
+  });
+  complains("not predicted", [&] { series.predict(Numbers{1, 2}); });
+  complains("only the model of a series can forecast; this one is for classification", [&] {
+    classes.forecast(Numbers{1}, {0, 1});
+  });
+  complains("only the model of a density can be sampled", [&] { classes.sample(3); });
+  complains("has 2 probabilities, got 3", [&] { classes.label(Numbers{0, 1, 0}); });
+  complains("at least 1 thread", [] { Model(decay_classifier(), {.threads = 0}); });
+  complains("there is no file `none.safetensors`", [] { load("none.safetensors"); });
+}
+
+TEST(Runtime, a_flow_that_explodes_is_a_failure_with_a_place) {
+  const Model model(linear_series({1e4, 0, 0, 1e4}));
+  EXPECT_NE(complaint([&] {
+              model.forecast(Numbers{12, 1}, {5, 5000});
+            }).find("solve failed at depth"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fathom::runtime
