@@ -1,4 +1,10 @@
 # benchmarks/<name>.cpp becomes the program <name>; `cmake --build <dir> --target benchmarks` builds them all.
+# benchmarks/peers/fathom_works.cpp is fathom's side of benchmarks/compare.
+
+add_executable(fathom_works EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/peers/fathom_works.cpp)
+fathom_uses_torch(fathom_works)
+target_link_libraries(fathom_works PRIVATE nlohmann_json::nlohmann_json)
+set_target_properties(fathom_works PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/benchmarks)
 
 find_package(benchmark QUIET)
 if(NOT benchmark_FOUND)

@@ -20,6 +20,7 @@
 #include "fathom/sensitivity/functional_gradient.hpp"
 #include "fathom/sensitivity/gradient_check.hpp"
 #include "fathom/sensitivity/solve.hpp"
+#include "fathom/train/adam.hpp"
 #include "fathom/train/fit.hpp"
 #include "fathom/train/metrics_log.hpp"
 #include "fathom/train/run_folder.hpp"

@@ -62,7 +62,7 @@ template <class T> void Problem<T>::unpack_state(std::int64_t tile, const T* row
 template <class T> T* History<T>::take() {
   if (free_.empty()) {
     const std::size_t states = std::size_t(1) << std::min<std::size_t>(blocks_.size() + 2, 10);
-    blocks_.emplace_back(states * state_size_);
+    blocks_.push_back(Buffer<T>::raw(states * state_size_));
     free_.reserve(free_.capacity() + states);
     for (std::size_t n = states; n-- > 0;) free_.push_back(blocks_.back().data() + n * state_size_);
   }
@@ -103,27 +103,31 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       stage_count_(options_.method.c.size()),
       end_rate_stage_(options_.method.end_rate_stage().value_or(0)),
       first_same_as_last_(options_.method.first_same_as_last()),
-      state_(problem.padded(rows_)),
-      before_(state_.size()),
-      candidate_(state_.size()),
-      stages_(state_.size() * stage_count_),
-      errors_(state_.size()),
+      state_(Buffer<T>::raw(problem.padded(rows_))),
+      before_(Buffer<T>::raw(state_.size())),
+      candidate_(Buffer<T>::raw(state_.size())),
+      stages_(Buffer<T>::raw(state_.size() * stage_count_)),
+      errors_(Buffer<T>::raw(state_.size())),
       at_depth_(problem.program->varies_with_depth() ? stage_count_ + 1 : 1),
       tile_errors_(std::size_t(problem.tiles.count())),
       tile_finite_(std::size_t(problem.tiles.count())),
       saved_(saved),
       stride_(options_.keep_every),
-      history_(state_.size()) {
+      history_(state_.size()),
+      layout_{.stages = stage_count_,
+              .register_rows = std::size_t(code_.register_rows),
+              .rate_rows = std::size_t(code_.rate_rows)},
+      activations_(problem.padded(std::int32_t(layout_.rows()))) {
   require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
   if (!options_.adaptive) options_.method.error.clear(), options_.method.coarse_error.clear();
   const std::size_t width = std::size_t(problem.tiles.widest());
   for (int thread = 0; thread < problem.threads; ++thread) {
     scratch_.push_back(
-        {.registers = Buffer<T>(width * std::size_t(code_.register_rows)),
-         .adjoints = Buffer<T>(options_.adjoint ? width * std::size_t(code_.register_rows) : 0),
-         .argument = Buffer<T>(width * std::size_t(rows_)),
-         .seed = Buffer<T>(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
+        {.registers = Buffer<T>::raw(width * std::size_t(code_.register_rows)),
+         .adjoints = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.register_rows) : 0),
+         .argument = Buffer<T>::raw(width * std::size_t(rows_)),
+         .seed = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
          .inputs = Buffer<T>(options_.adjoint ? width * std::size_t(code_.input_rows) : 0),
          .stage_gradient = Buffer<T>(options_.adjoint ? problem.weights.stage_gradient_size() : 0),
          .by_sample = std::vector<double>(width)});
@@ -168,17 +172,32 @@ template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
 
 template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
-                         std::optional<std::size_t> summed) {
-  Scratch& scratch = scratch_[std::size_t(thread)];
+                         std::optional<std::size_t> index) {
   const std::size_t width = std::size_t(problem_.tiles.width(tile));
-  std::copy_n(argument, width * std::size_t(code_.argument_rows), scratch.registers.data());
+  const bool is_kept = trial_activations_ && index && *index > 0;
+  T* registers = is_kept ? trial_activations_ + layout_.registers(problem_.tiles, tile, *index)
+                         : scratch_[std::size_t(thread)].registers.data();
+  std::copy_n(argument, width * std::size_t(code_.argument_rows), registers);
   Frame<T> frame{.width = std::int32_t(width),
-                 .banks = {scratch.registers.data(), problem_.inputs_of(tile), rate},
+                 .banks = {registers, problem_.inputs_of(tile), rate},
                  .matrices = at.matrices.data(),
                  .signals = at.signals.data(),
                  .depth = at.depth};
   problem_.kernels.evaluate(code_, frame);
-  if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, summed);
+  if (is_kept) {
+    std::copy_n(rate, layout_.rate_rows * width,
+                trial_activations_ + layout_.rate(problem_.tiles, tile, *index));
+  }
+  if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
+}
+
+/// Room for the activations of the step to come, while the budget lasts; that of a rejected step is used again.
+template <class T> void Engine<T>::take_activations() {
+  if (trial_activations_ || options_.activation_budget == 0) return;
+  const std::int64_t bytes = std::int64_t(problem_.padded(std::int32_t(layout_.rows())) * sizeof(T));
+  if (activation_bytes_ + bytes > options_.activation_budget) return;
+  activation_bytes_ += bytes;
+  trial_activations_ = activations_.take();
 }
 
 /// a' = -a df/dy behind y' in the stage, and -a df/dtheta into the sums.
@@ -245,6 +264,7 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
 template <class T> void Engine<T>::first_rate(const ode::Step& step) {
   if (rate_known_at_ == RateKnown::at_first_stage) return;
   const bool is_known = rate_known_at_ == RateKnown::at_end_rate_stage;
+  first_stage_is_last_ = is_known;
   if (!is_known) {
     prepare(0, step.stage_depth(0));
     ++evaluations_;
@@ -343,6 +363,9 @@ template <class T> double Engine<T>::curvature(const ode::Step& probe) {
 
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = options_.method;
+  // Those of the last accepted step stay in use for its dense stages until now.
+  if (!records_.empty() && records_.back().activations == trial_activations_) trial_activations_ = nullptr;
+  take_activations();
   first_rate(step);
   step_ = step;
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
@@ -380,7 +403,10 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
 template <class T> void Engine<T>::accept() {
   before_.swap(state_);
   std::copy(candidate_.data(), candidate_.data() + candidate_.size(), state_.data());
-  if (options_.keeps_starts || sums_ == nullptr) records_.push_back({.step = step_});
+  if (options_.keeps_starts || sums_ == nullptr) {
+    const bool has_first = first_stage_is_last_ && !records_.empty() && records_.back().activations;
+    records_.push_back({.step = step_, .activations = trial_activations_, .first_stage_is_kept = has_first});
+  }
   if (options_.keeps_starts) keep_start();
   has_dense_stages_ = stage_count_ == options_.method.stages();
   rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;

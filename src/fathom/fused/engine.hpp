@@ -48,7 +48,26 @@ struct SavedPoint {
 template <class T> struct StepRecord {
   ode::Step step = {};
   T* start = nullptr;  ///< (rows) of every tile, null where it was not kept
+  T* activations =
+      nullptr;  ///< registers and rates of every stage but the first, see ActivationLayout; may be null
+  bool first_stage_is_kept = false;  ///< as the last one of the step before
   std::vector<SavedPoint> saved = {};
+};
+
+/// Where the registers and the rate of a stage lie in a step's kept activations, tile by tile.
+struct ActivationLayout {
+  std::size_t stages = 0;
+  std::size_t register_rows = 0;
+  std::size_t rate_rows = 0;
+
+  std::size_t rows() const { return stages * (register_rows + rate_rows); }
+  std::size_t registers(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
+    return tiles.begin(tile, std::int32_t(rows())) + stage * register_rows * std::size_t(tiles.width(tile));
+  }
+  std::size_t rate(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
+    return tiles.begin(tile, std::int32_t(rows())) +
+           (stages * register_rows + stage * rate_rows) * std::size_t(tiles.width(tile));
+  }
 };
 
 /// Start states of accepted steps, in blocks that double: no allocation a step.
@@ -73,7 +92,9 @@ struct EngineOptions {
   bool keeps_starts = false;
   std::int64_t keep_every = 1;
   std::int64_t keep_budget = 0;  ///< bytes, 0: no limit
-  bool adjoint = false;          ///< integrates [y, a] with a' = -a df/dy, and int a df/dtheta beside it
+  std::int64_t activation_budget =
+      0;                 ///< bytes of activations kept for the way back; what is beyond it is recomputed
+  bool adjoint = false;  ///< integrates [y, a] with a' = -a df/dy, and int a df/dtheta beside it
 };
 
 template <class T> class Engine {
@@ -98,6 +119,7 @@ template <class T> class Engine {
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
   std::vector<StepRecord<T>>& records() { return records_; }
+  const ActivationLayout& activation_layout() const { return layout_; }
 
   /// Adjoint: -int a df/dtheta along the way, added to `gradient` (Weights::gradient_size) and to `inputs`, (input rows) of
   /// every tile.
@@ -124,9 +146,9 @@ template <class T> class Engine {
   template <class Work> void for_each_tile(Work&& work);
 
   void prepare(std::size_t index, double depth);
-  /// The rate at an argument. For the adjoint, `summed` says which stage's sums it counts in, if any.
+  /// The rate at an argument, as stage `index` if it is one: for the adjoint, of whose sums it counts in.
   void evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
-                std::optional<std::size_t> summed);
+                std::optional<std::size_t> index);
   void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                     Frame<T>& frame, std::optional<std::size_t> summed);
   const AtDepth<T>& at_depth(std::size_t index) const { return at_depth_[at_depth_.size() == 1 ? 0 : index]; }
@@ -147,6 +169,7 @@ template <class T> class Engine {
   double norm_of_tiles(double divisor) const;
   void accept_sums();
   void keep_start();
+  void take_activations();
   void refuse_non_finite(const T* values, std::size_t size) const;
   std::string first_non_finite(std::int64_t tile, const T* values) const;
 
@@ -169,12 +192,17 @@ template <class T> class Engine {
   T* saved_;
   ode::Step step_ = {};
   RateKnown rate_known_at_ = RateKnown::nowhere;
+  bool first_stage_is_last_ = false;  // the first stage was taken over from the step before
   bool has_dense_stages_ = false;
   std::int64_t evaluations_ = 0;
   std::int64_t stride_;
   std::int64_t kept_starts_ = 0;
   std::vector<StepRecord<T>> records_;
   History<T> history_;
+  ActivationLayout layout_;
+  History<T> activations_;
+  std::int64_t activation_bytes_ = 0;  // kept so far
+  T* trial_activations_ = nullptr;     // of the step under way
 };
 
 }  // namespace fathom::fused

@@ -26,6 +26,23 @@ template <class T> struct ErrorFrame {
   double* by_sample = nullptr;  ///< (width), those sums for each sample, added to; may be null
 };
 
+/// One step of Adam on `count` numbers:
+///   m = beta_1 m + (1 - beta_1) g,   v = beta_2 v + (1 - beta_2) g^2,   value = shrink value - rate m / (root_scale sqrt(v) + epsilon)
+template <class T> struct AdamFrame {
+  T* values = nullptr;
+  const T* gradients = nullptr;
+  T* means = nullptr;    ///< m
+  T* squares = nullptr;  ///< v
+  std::size_t count = 0;
+  T mean_decay = 0;    ///< beta_1
+  T square_decay = 0;  ///< beta_2
+  T rate = 0;          ///< with the correction of m's bias
+  T root_scale = 1;    ///< the correction of v's bias
+  T epsilon = 0;
+  T shrink = 1;          ///< AdamW's weight decay
+  T gradient_decay = 0;  ///< Adam's weight decay: g + decay value
+};
+
 template <class T> struct Kernels {
   const char* name;
   std::int32_t lanes;
@@ -40,6 +57,7 @@ template <class T> struct Kernels {
   /// sum_i a[i] b[i] over the first `samples` of each row.
   double (*dot)(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::int32_t samples);
   bool (*all_finite)(const T* values, std::size_t size);
+  void (*adam)(const AdamFrame<T>&);
   /// The elementwise functions by themselves, for tests: value and slope of `count` numbers.
   void (*apply)(const Function&, const T* in, T* out, T* slope, std::size_t count);
 };

@@ -299,6 +299,14 @@ inline void through_function(const Op& op, T* adjoint, const T* values, const T*
   });
 }
 
+template <class T> inline T square_root(T value) {
+  if constexpr (sizeof(T) == 4) {
+    return __builtin_sqrtf(value);
+  } else {
+    return __builtin_sqrt(value);
+  }
+}
+
 template <class T> class Machine {
  public:
   Machine(const Code& code, const Frame<T>& frame) : code_(code), frame_(frame), width_(std::size_t(frame.width)) {}
@@ -385,7 +393,7 @@ template <class T> class Machine {
           return d * d;
         });
         if (op.kind == OpKind::norm) {
-          for (std::size_t i = 0; i < width_; ++i) out[i] = root(out[i]);
+          for (std::size_t i = 0; i < width_; ++i) out[i] = square_root(out[i]);
         }
         return;
     }
@@ -568,14 +576,6 @@ template <class T> class Machine {
     return sum + sum_of_lanes<T>(sums);
   }
 
-  static T root(T value) {
-    if constexpr (sizeof(T) == 4) {
-      return __builtin_sqrtf(value);
-    } else {
-      return __builtin_sqrt(value);
-    }
-  }
-
   const Code& code_;
   const Frame<T>& frame_;
   std::size_t width_;
@@ -665,6 +665,22 @@ template <class T> bool all_finite(const T* values, std::size_t size) {
   return rest == 0;
 }
 
+template <class T> void adam(const AdamFrame<T>& frame) {
+  const AdamFrame<T> f = frame;  // a copy, so that no store can change it
+  T* __restrict__ values = f.values;
+  T* __restrict__ means = f.means;
+  T* __restrict__ squares = f.squares;
+  const T* __restrict__ gradients = f.gradients;
+  for (std::size_t i = 0; i < f.count; ++i) {
+    const T gradient = gradients[i] + f.gradient_decay * values[i];
+    const T mean = f.mean_decay * means[i] + (T(1) - f.mean_decay) * gradient;
+    const T square = f.square_decay * squares[i] + (T(1) - f.square_decay) * gradient * gradient;
+    means[i] = mean;
+    squares[i] = square;
+    values[i] = f.shrink * values[i] - f.rate * mean / (f.root_scale * square_root(square) + f.epsilon);
+  }
+}
+
 template <class T>
 void apply(const Function& function, const T* in, T* out, T* slope, std::size_t count) {
   __builtin_memcpy(out, in, count * sizeof(T));
@@ -673,5 +689,5 @@ void apply(const Function& function, const T* in, T* out, T* slope, std::size_t 
 
 template <class T>
 constexpr Kernels<T> table(const char* name) {
-  return {name, lanes<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, apply<T>};
+  return {name, lanes<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, adam<T>, apply<T>};
 }

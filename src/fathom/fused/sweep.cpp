@@ -45,6 +45,10 @@ template <class T> struct StepPlan {
   std::vector<InsidePoint> inside = {};
   std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
   std::vector<AtDepth<T>> stages = {};   // one for each stage, or none where nothing varies
+  const T* activations = nullptr;        // kept ones of this step, null: to be recomputed
+  const T* before = nullptr;             // those of the step before, whose last stage is this one's first
+
+  const T* kept(std::size_t stage) const { return stage == 0 ? before : activations; }
 };
 
 /// dL/d(start) and dL/d(end) of one step's depths.
@@ -62,6 +66,7 @@ template <class T> class Sweep {
         problem_(*pass.problem),
         method_(*pass.method),
         code_(problem_.code()),
+        end_rate_stage_(method_.end_rate_stage().value_or(0)),
         saved_adjoints_(saved_adjoints),
         wanted_(wanted),
         adjoint_(problem_.padded(problem_.rows())),
@@ -72,12 +77,12 @@ template <class T> class Sweep {
     const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
     require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
     for (int thread = 0; thread < problem_.threads; ++thread) {
-      workers_.push_back({.registers = Buffer<T>(width * std::size_t(code_.register_rows) * stages),
-                          .adjoints = Buffer<T>(width * std::size_t(code_.register_rows)),
-                          .rates = Buffer<T>(width * std::size_t(code_.rate_rows) * stages),
-                          .pulled = Buffer<T>(width * std::size_t(code_.rate_rows) * stages),
-                          .seed = Buffer<T>(width * std::size_t(code_.rate_rows)),
-                          .points = Buffer<T>(width * std::size_t(code_.rate_rows)),
+      workers_.push_back({.registers = Buffer<T>::raw(width * std::size_t(code_.register_rows) * stages),
+                          .adjoints = Buffer<T>::raw(width * std::size_t(code_.register_rows)),
+                          .rates = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
+                          .pulled = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
+                          .seed = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
+                          .points = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
                           .gradient = Buffer<T>(problem_.weights.gradient_size()),
                           .stage_gradient = Buffer<T>(problem_.weights.stage_gradient_size()),
                           .depth_adjoint = Buffer<T>(wanted.depths ? width : 0),
@@ -177,6 +182,11 @@ template <class T> class Sweep {
       if (wanted_.depths) plan.inside.back().rates = method_.dense_weight_rates(point.fraction);
     }
     plan.needed = needed_stages(method_, !plan.inside.empty());
+    // Gradients of depths need the rates of all stages side by side, where recomputing puts them.
+    if (!wanted_.depths && record.activations) {
+      plan.activations = record.activations;
+      if (record.first_stage_is_kept) plan.before = (&record - 1)->activations;
+    }
     if (varies_) {
       plan.stages.resize(method_.c.size());
       for (std::size_t i = 0; i < method_.c.size(); ++i) {
@@ -191,7 +201,10 @@ template <class T> class Sweep {
     std::vector<StepPlan<T>> plans;
     for (std::size_t n = begin; n < end; ++n) {
       plans.push_back(plan_of((*pass_.records)[n]));
-      for (bool needed : plans.back().needed) result_.evaluations += needed ? 1 : 0;
+      const StepPlan<T>& plan = plans.back();
+      for (std::size_t i = 0; i < plan.needed.size(); ++i) {
+        result_.evaluations += plan.needed[i] && !plan.kept(i) ? 1 : 0;
+      }
     }
     for (Worker& worker : workers_) worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
     run_in_parallel(problem_.tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
@@ -233,9 +246,15 @@ template <class T> class Sweep {
   Frame<T> frame_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
     const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
     const std::size_t width = std::size_t(problem_.tiles.width(tile));
+    T* registers = worker.registers.data() + i * width * std::size_t(code_.register_rows);
+    T* rate = worker.rates.data() + i * row_numbers(tile);
+    if (const T* kept = plan.kept(i)) {
+      const std::size_t stage = i == 0 ? end_rate_stage_ : i;
+      registers = const_cast<T*>(kept) + pass_.layout.registers(problem_.tiles, tile, stage);
+      rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
+    }
     return {.width = std::int32_t(width),
-            .banks = {worker.registers.data() + i * width * std::size_t(code_.register_rows),
-                      problem_.inputs_of(tile), worker.rates.data() + i * row_numbers(tile)},
+            .banks = {registers, problem_.inputs_of(tile), rate},
             .matrices = at.matrices.data(),
             .signals = at.signals.data(),
             .depth = at.depth,
@@ -249,7 +268,7 @@ template <class T> class Sweep {
     std::array<const T*, most_stages> terms;
     std::array<T, most_stages> weights;
     for (std::size_t i = 0; i < stages; ++i) {
-      if (!plan.needed[i]) continue;
+      if (!plan.needed[i] || plan.kept(i)) continue;
       Frame<T> frame = frame_of(plan, tile, worker, i);
       std::int32_t count = 0;
       for (std::size_t j = 0; j < method_.a[i].size(); ++j) {
@@ -414,6 +433,7 @@ template <class T> class Sweep {
   Problem<T>& problem_;
   const ode::ButcherTableau& method_;
   Code code_;
+  std::size_t end_rate_stage_;
   const T* saved_adjoints_;
   SweepWanted wanted_;
   Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come

@@ -14,6 +14,7 @@ template <class T> struct Pass {
   Problem<T>* problem = nullptr;
   const ode::ButcherTableau* method = nullptr;
   std::vector<StepRecord<T>>* records = nullptr;
+  ActivationLayout layout = {};
   const T* start = nullptr;  ///< (state size)
   std::vector<double> depths = {};
   std::size_t bound = 0;

@@ -13,13 +13,17 @@ namespace fathom::fused {
 template <class T> class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t size) : size_(size) {
+  explicit Buffer(std::size_t size) : Buffer(raw(size)) { std::fill(data(), data() + size, T(0)); }
+  /// For what is written before it is read: clearing it would cost more than a small solve.
+  static Buffer raw(std::size_t size) {
+    Buffer buffer;
     constexpr std::size_t alignment = 64;
     const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
-    if (bytes == 0) return;
-    data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
-    if (!data_) throw std::bad_alloc();
-    std::fill(data_.get(), data_.get() + size, T(0));
+    buffer.size_ = size;
+    if (bytes == 0) return buffer;
+    buffer.data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
+    if (!buffer.data_) throw std::bad_alloc();
+    return buffer;
   }
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }

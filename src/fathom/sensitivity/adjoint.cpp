@@ -61,7 +61,7 @@ Gradients empty_gradients(const ForwardPass& pass, const Wanted& wanted) {
   result.parameters.resize(wanted.parameters.size());
   for (std::size_t i = 0; i < wanted.parameters.size(); ++i) {
     if (!wanted.parameters[i]) continue;
-    result.parameters[i] = torch::zeros_like(pass.field.parameters[i].detach(), at::MemoryFormat::Contiguous);
+    result.parameters[i] = torch::zeros_like(pass.field.parameters[i], at::MemoryFormat::Contiguous);
   }
   return result;
 }

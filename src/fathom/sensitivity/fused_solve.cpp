@@ -17,6 +17,10 @@ namespace {
 /// A batch of one, or too few samples to fill two vectors a thread, is not worth a second thread.
 int threads_for(std::int64_t batch) { return batch <= 16 ? 1 : at::get_num_threads(); }
 
+/// Activations are kept for the way back while they stay in a core's second-level cache; beyond it, reading them back costs as
+/// much as computing them again.
+constexpr std::int64_t activation_budget = 512 * 1024;
+
 fused::EngineOptions engine_options(const Solver& solver) {
   fused::EngineOptions options{.method = solver.method};
   if (const auto* adaptive = std::get_if<AdaptiveSteps>(&solver.steps)) options.adaptive = *adaptive;
@@ -31,7 +35,9 @@ template <class T> fused::Tensors<T> spans_of(const std::vector<Tensor>& tensors
 
 std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> result;
-  for (const Tensor& tensor : tensors) result.push_back(tensor.detach().contiguous());
+  for (const Tensor& tensor : tensors) {
+    result.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
+  }
   return result;
 }
 
@@ -59,6 +65,8 @@ template <class T> class Run final : public FusedSolve {
       options.keeps_starts = true;
       options.keep_every = keep.every;
       options.keep_budget = keep.budget;
+      if (keep.every == 1 && keep.budget == 0)
+        options.activation_budget = activation_budget * problem_.threads;
     }
     method_ = options.method;
     engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(),
@@ -88,6 +96,7 @@ template <class T> class Run final : public FusedSolve {
     fused::Pass<T> back{.problem = &problem_,
                         .method = &method_,
                         .records = &engine_->records(),
+                        .layout = engine_->activation_layout(),
                         .start = start_.data_ptr<T>(),
                         .depths = pass.depths,
                         .bound = pass.bound_depths,

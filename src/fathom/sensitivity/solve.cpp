@@ -44,8 +44,10 @@ bool listed_before(const std::vector<Tensor>& parameters, std::size_t place) {
 
 class SolveFunction : public torch::autograd::Function<SolveFunction> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& start, const Tensor& depths,
-                        at::TensorList parameters, const c10::IValue& capsule) {
+  /// Gives the states and, where there is one, the running loss, each in its shape.
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const Tensor& start, const Tensor& depths,
+                                                at::TensorList parameters, const c10::IValue& capsule) {
     auto request = capsule.toCapsule();
     auto& solve = static_cast<SolveRequest&>(*request);
     Keep keep = std::visit([](const auto& how) { return kept_for(how); }, solve.sensitivity);
@@ -56,7 +58,11 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     std::vector<Tensor> inputs = {start, depths};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
     context->save_for_backward(inputs);
-    return solve.pass.states.clone();
+    torch::autograd::variable_list outputs;
+    for (std::size_t part = 0; part < solve.field.parts.size(); ++part) {
+      outputs.push_back(unpack(solve.pass.states, solve.field.parts, part).clone());
+    }
+    return outputs;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -71,13 +77,14 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     for (std::size_t i = 2; i < inputs.size(); ++i) {
       wanted.parameters.push_back(inputs[i].requires_grad() && !listed_before(solve.field.parameters, i - 2));
     }
+    const Tensor upstream = joined(solve, grads);
     Gradients gradients = std::visit(
         [&](const auto& how) {
-          if (solve.fused) return solve.fused->pull_back(solve.pass, how, grads[0], wanted);
+          if (solve.fused) return solve.fused->pull_back(solve.pass, how, upstream, wanted);
           if constexpr (std::is_same_v<std::decay_t<decltype(how)>, Unrolled>) {
             return Gradients{};  // never here: its graph is torch's own
           } else {
-            return pull_back(how, solve.pass, grads[0], wanted);
+            return pull_back(how, solve.pass, upstream, wanted);
           }
         },
         solve.sensitivity);
@@ -85,6 +92,19 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     for (Tensor& gradient : gradients.parameters) result.push_back(std::move(gradient));
     result.emplace_back();  // the capsule has none
     return result;
+  }
+
+ private:
+  /// dL/d(flat states), (depths, size), from those of the parts; zeros for a part that the loss does not use.
+  static Tensor joined(const SolveRequest& solve, const torch::autograd::variable_list& grads) {
+    const std::int64_t depths = solve.pass.states.size(0);
+    std::vector<Tensor> parts;
+    for (std::size_t part = 0; part < grads.size(); ++part) {
+      const std::int64_t size = solve.field.parts[part].size();
+      parts.push_back(grads[part].defined() ? grads[part].reshape({depths, size})
+                                            : torch::zeros({depths, size}, solve.pass.states.options()));
+    }
+    return parts.size() == 1 ? parts.front() : at::cat(parts, 1);
   }
 };
 
@@ -161,19 +181,21 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
       torch::GradMode::is_enabled() && (wants_gradient(z0) || wants_gradient(depths) ||
                                         std::any_of(sources.begin(), sources.end(), wants_gradient));
   request->not_fused = why_not_fused(field, z0, solver, sensitivity, differentiated);
-  Tensor states;
+  std::vector<Tensor> parts;
   if (differentiated && !std::holds_alternative<Unrolled>(sensitivity)) {
     check_independent(field.parameters);
-    states = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
+    parts = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
   } else {
     request->run(start, {.stages = solver.dense}, /*differentiated=*/false);
-    states = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
+    const Tensor flat = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
+    for (std::size_t part = 0; part < request->field.parts.size(); ++part) {
+      parts.push_back(unpack(flat, request->field.parts, part));
+    }
   }
 
   const ForwardPass& pass = request->pass;
-  Solution solution{
-      .depths = pass.depths, .states = unpack(states, pass.field.parts, 0), .shared_report = pass.report};
-  if (field.running_loss) solution.running_loss = unpack(states, pass.field.parts, 1);
+  Solution solution{.depths = pass.depths, .states = parts[0], .shared_report = pass.report};
+  if (field.running_loss) solution.running_loss = parts[1];
   for (std::size_t n = 1; n < pass.records.size(); ++n) solution.grid.push_back(pass.records[n].step.start);
   if (solver.dense) {
     solution.interpolant =

@@ -1,6 +1,7 @@
 #include "fathom/train/optimizer.hpp"
 
 #include "fathom/support/error.hpp"
+#include "fathom/train/adam.hpp"
 
 namespace fathom {
 
@@ -105,11 +106,9 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::vector<Tensor
   const double rate = options.learning_rate, decay = options.weight_decay;
   switch (options.optimizer) {
     case Optimizer::adam:
-      return std::make_unique<torch::optim::Adam>(parameters,
-                                                  torch::optim::AdamOptions(rate).weight_decay(decay));
+      return std::make_unique<FusedAdam>(parameters, torch::optim::AdamOptions(rate).weight_decay(decay));
     case Optimizer::adamw:
-      return std::make_unique<torch::optim::AdamW>(parameters,
-                                                   torch::optim::AdamWOptions(rate).weight_decay(decay));
+      return std::make_unique<FusedAdamW>(parameters, torch::optim::AdamWOptions(rate).weight_decay(decay));
     case Optimizer::sgd:
       return std::make_unique<torch::optim::SGD>(
           parameters, torch::optim::SGDOptions(rate).weight_decay(decay).momentum(options.momentum));

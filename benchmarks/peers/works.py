@@ -1,0 +1,84 @@
+"""The works of the comparison: one dictionary each, with the same weights and data for everybody.
+
+A work is a field (an MLP), a batch, a solver's tolerance and a loss; one iteration is forward, loss, all gradients and a step of
+Adam, or the forward solve alone where `trains` is false. Weights are uniform like torch's Linear, from a seed.
+"""
+import random
+
+WORKS = {
+    "W1": dict(title="annuli: 2-32-2 tanh, batch 1024, 1e-4", features=[2, 32, 2], batch=1024, rtol=1e-4, loss="head"),
+    "W2": dict(title="small batch: W1 at batch 128", features=[2, 32, 2], batch=128, rtol=1e-4, loss="head"),
+    "W3": dict(title="spiral: 2-50-2 tanh, one sample, 30 points on [0, 1.5], 1e-7/1e-9, float64", features=[2, 50, 2], batch=1,
+               rtol=1e-7, atol=1e-9, precision="float64", last=1.5, points=30, loss="points"),
+    "W4": dict(title="wide: 2-64-64-2 tanh, batch 1024, 1e-4", features=[2, 64, 64, 2], batch=1024, rtol=1e-4, loss="head"),
+    "W5": dict(title="tracking: 2-64-2 tanh with a Galerkin first layer, running loss, batch 4096, 1e-6", features=[2, 64, 2],
+               batch=4096, rtol=1e-6, field="galerkin", loss="tracking"),
+    "W6": dict(title="flow: 2-64-64-64-2 softplus, exact trace, batch 1024, 1e-5", features=[2, 64, 64, 64, 2], batch=1024,
+               rtol=1e-5, activation="softplus", loss="likelihood"),
+    "W7": dict(title="image: Table 1's IL-NODE for MNIST, batch 64, 1e-4", batch=64, rtol=1e-4, field="image", loss="image"),
+    "W8": dict(title="solve: 4-32-4 tanh, batch 64, [0, 100], 1e-6, forward only", features=[4, 32, 4], batch=64, rtol=1e-6,
+               last=100.0, loss="none", trains=False),
+}
+# How many times faster than the best of torchdyn and torchdiffeq, and than diffrax, a release has to be.
+BARS = {"W1": (10, 2), "W2": (25, 2), "W3": (60, 2), "W4": (4, 1.5), "W5": (8, 2), "W6": (1.5, 1.2), "W7": (1.2, 1.2), "W8": (30, 2)}
+BASIS = 4  # functions of the Galerkin layer in W5: cos and sin at torchdyn's frequencies 0 and 2
+STATES, HIDDEN, CLASSES = 32, 32, 10  # channels of the state and the field in W7, classes of its head
+
+
+def scaled(batch=None, width=None):
+    """W1 with another batch or width, for the picture of how cost grows."""
+    work = dict(WORKS["W1"])
+    if batch:
+        work["batch"] = batch
+    if width:
+        work["features"] = [2, width, 2]
+    work["title"] = f"2-{work['features'][1]}-2 tanh, batch {work['batch']}"
+    return work
+
+
+def uniform(rng, shape, bound):
+    count = 1
+    for size in shape:
+        count *= size
+    return dict(shape=shape, data=[round(rng.uniform(-bound, bound), 7) for _ in range(count)])
+
+
+def linear(rng, inputs, outputs):
+    return [uniform(rng, [outputs, inputs], inputs**-0.5), uniform(rng, [outputs], inputs**-0.5)]
+
+
+def image_parameters(rng):
+    conv = lambda inputs, outputs, size: uniform(rng, [outputs, inputs, size, size], (inputs * size * size) ** -0.5)
+    ones, zeros = (lambda n: dict(shape=[n], data=[1.0] * n)), (lambda n: dict(shape=[n], data=[0.0] * n))
+    bias = lambda n, fan: uniform(rng, [n], fan**-0.5)
+    return [conv(1, STATES, 3),                                                    # input layer
+            ones(STATES), zeros(STATES), conv(STATES, HIDDEN, 3), conv(HIDDEN, HIDDEN, 3),  # field
+            ones(HIDDEN), zeros(HIDDEN), conv(HIDDEN, STATES, 1), bias(STATES, HIDDEN),
+            conv(STATES, 4, 1), bias(4, STATES), *linear(rng, 64, CLASSES)]                 # head
+
+
+def complete(work, seed=1):
+    """The work with every default, its weights and its data."""
+    rng = random.Random(seed)
+    work = dict(dict(atol=work["rtol"], precision="float32", last=1.0, points=2, activation="tanh", field="mlp", trains=True), **work)
+    batch = work["batch"]
+    normal = lambda shape: dict(shape=shape, data=[round(rng.gauss(0, 1), 7) for _ in range(shape[0] * shape[1])])
+    if work["field"] == "image":
+        work["parameters"] = image_parameters(rng)
+        work["x"] = dict(shape=[batch, 1, 28, 28], data=[round(rng.random(), 5) for _ in range(batch * 784)])
+        work["y"] = dict(shape=[batch], data=[float(i % CLASSES) for i in range(batch)])
+        return work
+    work["parameters"] = [p for pair in zip(work["features"], work["features"][1:]) for p in linear(rng, *pair)]
+    if work["field"] == "galerkin":
+        inputs, outputs = work["features"][:2]
+        bound = (inputs * BASIS) ** -0.5
+        work["parameters"][:2] = [uniform(rng, [BASIS, outputs, inputs], bound), uniform(rng, [BASIS, outputs], bound)]
+    work["x"] = normal([batch, work["features"][0]])
+    if work["loss"] == "head":
+        work["parameters"] += linear(rng, work["features"][-1], 1)
+        work["y"] = dict(shape=[batch, 1], data=[1.0 if i % 2 else -1.0 for i in range(batch)])
+    if work["loss"] == "points":
+        work["y"] = normal([work["points"] * batch, work["features"][-1]])
+    if work["loss"] == "tracking":
+        work["x"]["data"] = [(1.0 - i % 2) + 0.5 * v for i, v in enumerate(work["x"]["data"])]  # around [1, 0]
+    return work
