@@ -1,6 +1,8 @@
 /// What a fused step costs besides arithmetic: no allocation, and threads that agree.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -12,6 +14,7 @@
 #include "fathom/fused/pool.hpp"
 #include "fathom/fused/sweep.hpp"
 #include "fathom/ode/methods.hpp"
+#include "fathom/support/error.hpp"
 
 namespace {
 std::atomic<std::int64_t> allocations = 0;
@@ -136,10 +139,13 @@ TEST(Pool, ServesSeveralCallersAtOnce) {
 template <class T> struct Solved {
   std::vector<T> saved, start_gradient;
   std::vector<double> weight_gradient;
+  std::int64_t recomputed = 0;
   ode::SolveReport report;
 };
 
-template <class T> Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads) {
+template <class T>
+Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads,
+                 std::int64_t activation_budget = 0) {
   Problem<T> problem(network.program, network.spans(), batch, threads);
   std::vector<T> start(std::size_t(batch) * 2);
   for (std::size_t n = 0; n < start.size(); ++n) start[n] = T(std::sin(double(n)));
@@ -147,12 +153,15 @@ template <class T> Solved<T> solved(const Network<T>& network, std::int64_t batc
   result.saved.resize(2 * start.size());
   const ode::AdaptiveSteps steps{.relative_tolerance = 1e-6, .absolute_tolerance = 1e-6};
   const ode::ButcherTableau method = ode::dopri5();
-  Engine<T> engine(problem, {.method = method, .adaptive = steps, .keeps_starts = true}, start.data(),
-                   result.saved.data());
+  Engine<T> engine(
+      problem,
+      {.method = method, .adaptive = steps, .keeps_starts = true, .activation_budget = activation_budget},
+      start.data(), result.saved.data());
   result.report = ode::integrate(engine, {.method = method, .steps = steps}, {0.0, 3.0});
   const Pass<T> pass{.problem = &problem,
                      .method = &method,
                      .records = &engine.records(),
+                     .layout = engine.activation_layout(),
                      .start = start.data(),
                      .depths = {0.0, 3.0},
                      .bound = 2,
@@ -161,6 +170,7 @@ template <class T> Solved<T> solved(const Network<T>& network, std::int64_t batc
   const SweepResult<T> back = pull_back(pass, up.data(), {});
   result.start_gradient = back.start;
   result.weight_gradient = back.weights;
+  result.recomputed = back.evaluations;
   return result;
 }
 
@@ -178,6 +188,83 @@ TEST(FusedThreads, TakeTheSameStepsAndGiveTheSameNumbers) {
                   1e-9 * std::abs(one.weight_gradient[n]) + 1e-9);
     }
   }
+}
+
+TEST(KeptActivations, GiveTheBitsThatRecomputingGives) {
+  const Network<float> network(2, 16);
+  for (std::int64_t batch : {1, 5, 200}) {
+    const auto recomputed = solved(network, batch, 1);
+    std::int64_t before = recomputed.recomputed;
+    for (std::int64_t budget : {64 * 1024, 256 * 1024, 16 * 1024 * 1024}) {
+      const auto kept = solved(network, batch, 1, budget);
+      EXPECT_EQ(kept.start_gradient, recomputed.start_gradient);
+      EXPECT_EQ(kept.weight_gradient, recomputed.weight_gradient);
+      EXPECT_LE(kept.recomputed, before);
+      before = kept.recomputed;
+    }
+    EXPECT_EQ(before, 1) << "all but the very first stage was kept";
+  }
+}
+
+TEST(FusedThreads, WorkInAChildOfFork) {
+  const Network<float> network(2, 16);
+  const auto expected = solved(network, 1000, 2);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(solved(network, 1000, 2).saved == expected.saved ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+TEST(FusedProblem, OfNoSamplesIsSolved) {
+  const auto nothing = solved(Network<float>(2, 16), 0, 1);
+  EXPECT_TRUE(nothing.saved.empty());
+}
+
+TEST(FusedProblem, RefusesTensorsOfAnotherSizeThanTheProgramReads) {
+  Network<float> network(2, 16);
+  network.tensors[2].resize(3);
+  EXPECT_THROW(Problem<float>(network.program, network.spans(), 4, 1), InvalidArgument);
+  network.tensors.pop_back();
+  EXPECT_THROW(Problem<float>(network.program, network.spans(), 4, 1), InvalidArgument);
+}
+
+TEST(FusedSweep, IsRightAgainAfterABasisThrewInIt) {
+  int calls_left = 1'000'000;
+  Builder build(2);
+  const auto basis = build.basis({.size = 1,
+                                  .values =
+                                      [&](double) {
+                                        if (--calls_left == 0) throw std::runtime_error("basis");
+                                        return std::vector<double>{1.0};
+                                      },
+                                  .slopes = [](double) { return std::vector<double>{0.0}; }});
+  const auto first = build.matrix({.weight = 0, .bias = 1, .outputs = 16, .inputs = 2, .basis = basis});
+  const auto last = build.matrix({.weight = 2, .bias = 3, .outputs = 2, .inputs = 16});
+  build.give(build.layer(build.layer(build.state(), first, {FunctionKind::tanh}), last, {}));
+  const Network<float> network(2, 16);
+  Problem<float> problem(std::make_shared<Program>(std::move(build).finish()), network.spans(), 10, 1);
+  const std::vector<float> start(20, 0.5f), up(40, 1.0f);
+  std::vector<float> saved(40);
+  const ode::ButcherTableau method = ode::rk4();
+  Engine<float> engine(problem, {.method = method, .keeps_starts = true, .keep_every = 4}, start.data(),
+                       saved.data());
+  ode::integrate(engine, {.method = method, .steps = ode::FixedSteps{.count = 8}}, {0.0, 1.0});
+  const Pass<float> pass{.problem = &problem,
+                         .method = &method,
+                         .records = &engine.records(),
+                         .start = start.data(),
+                         .depths = {0.0, 1.0},
+                         .bound = 2,
+                         .given = 2};
+  const auto expected = pull_back(pass, up.data(), {}).start;
+  calls_left = 20;
+  EXPECT_THROW(pull_back(pass, up.data(), {}), std::runtime_error);
+  calls_left = 1'000'000;
+  EXPECT_EQ(pull_back(pass, up.data(), {}).start, expected);
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_
       inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
       threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
   for (const SampleInput& input : program->inputs) {
+    const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
+    require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
+                tensors[std::size_t(input.tensor)].size() == wanted,
+            "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
     for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
       T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
       tiles.pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
@@ -301,8 +305,8 @@ void Engine<T>::scaled_norm_of_tile(std::int64_t tile, int thread, const T* valu
                       .divisor = divisor,
                       .by_sample = per_sample ? by_sample.data() : nullptr};
   problem_.kernels.scaled_error(frame);
-  const double worst = *std::max_element(by_sample.begin(), by_sample.end());
-  tile_errors_[std::size_t(tile)] = {frame.largest, per_sample ? worst : frame.squares};
+  const double squares = per_sample ? *std::max_element(by_sample.begin(), by_sample.end()) : frame.squares;
+  tile_errors_[std::size_t(tile)] = {frame.largest, squares};
 }
 
 template <class T> double Engine<T>::norm_of_tiles(double divisor) const {
@@ -402,7 +406,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
 
 template <class T> void Engine<T>::accept() {
   before_.swap(state_);
-  std::copy(candidate_.data(), candidate_.data() + candidate_.size(), state_.data());
+  state_.swap(candidate_);
   if (options_.keeps_starts || sums_ == nullptr) {
     const bool has_first = first_stage_is_last_ && !records_.empty() && records_.back().activations;
     records_.push_back({.step = step_, .activations = trial_activations_, .first_stage_is_kept = has_first});

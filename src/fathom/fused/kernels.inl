@@ -620,12 +620,38 @@ void combine(T* out, const T* base, const T* const* terms, const T* weights, std
   }
 }
 
-template <class T> void scaled_error(ErrorFrame<T>& frame) {
-  double largest = 0, squares = 0;
-  bool has_nan = false;
+/// The vectors of whole samples; gives how many samples of a row it has done.
+template <class T> std::int32_t scaled_error_of_vectors(ErrorFrame<T>& frame) {
+  const T inverse = T(1 / frame.divisor);
+  V<T> largest{}, squares{};
+  const std::int32_t whole = frame.samples / lanes<T> * lanes<T>;
   for (std::int32_t r = 0; r < frame.rows; ++r) {
     const std::size_t at = std::size_t(r) * std::size_t(frame.width);
-    for (std::int32_t i = 0; i < frame.samples; ++i) {
+    for (std::int32_t i = 0; i < whole; i += lanes<T>) {
+      const V<T> value = absolute<T>(load(frame.values + at + i));
+      const V<T> from = absolute<T>(load(frame.from + at + i)), to = absolute<T>(load(frame.to + at + i));
+      const V<T> tolerance = frame.absolute + frame.relative * (from > to ? from : to);
+      const V<T> ratio = value == 0 ? V<T>{} : value / tolerance;
+      largest = ratio > largest ? ratio : largest;
+      const V<T> part = ratio * inverse;
+      squares += part * part;
+    }
+  }
+  for (std::int32_t lane = 0; lane < lanes<T>; ++lane) {
+    frame.largest = double(largest[lane]) > frame.largest ? double(largest[lane]) : frame.largest;
+    frame.squares += double(squares[lane]);
+  }
+  if (frame.squares != frame.squares) frame.largest = frame.squares;  // a NaN is in no maximum, but in every sum
+  return whole;
+}
+
+template <class T> void scaled_error(ErrorFrame<T>& frame) {
+  const std::int32_t first = frame.by_sample ? 0 : scaled_error_of_vectors(frame);
+  double largest = frame.largest, squares = frame.squares;
+  bool has_nan = largest != largest;
+  for (std::int32_t r = 0; r < frame.rows; ++r) {
+    const std::size_t at = std::size_t(r) * std::size_t(frame.width);
+    for (std::int32_t i = first; i < frame.samples; ++i) {
       const std::size_t n = at + std::size_t(i);
       const T from = frame.from[n] < 0 ? -frame.from[n] : frame.from[n], to = frame.to[n] < 0 ? -frame.to[n] : frame.to[n];
       const T value = frame.values[n] < 0 ? -frame.values[n] : frame.values[n];

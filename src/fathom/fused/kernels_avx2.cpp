@@ -10,6 +10,6 @@ namespace {
 #include "fathom/fused/kernels.inl"
 }  // namespace
 
-const Kernels<float> kernels_f32 = table<float>("avx2");
-const Kernels<double> kernels_f64 = table<double>("avx2");
+constinit const Kernels<float> kernels_f32 = table<float>("avx2");
+constinit const Kernels<double> kernels_f64 = table<double>("avx2");
 }  // namespace fathom::fused::avx2

@@ -10,6 +10,6 @@ namespace {
 #include "fathom/fused/kernels.inl"
 }  // namespace
 
-const Kernels<float> kernels_f32 = table<float>("baseline");
-const Kernels<double> kernels_f64 = table<double>("baseline");
+constinit const Kernels<float> kernels_f32 = table<float>("baseline");
+constinit const Kernels<double> kernels_f64 = table<double>("baseline");
 }  // namespace fathom::fused::baseline

@@ -1,8 +1,12 @@
 #include "fathom/fused/pool.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,7 +35,7 @@ template <class Number> Number await_change(const std::atomic<Number>& value, Nu
 }
 
 struct Job {
-  void (*work)(void*, std::int64_t, int) = nullptr;
+  void (*work)(void*, std::int64_t, int) noexcept = nullptr;
   void* context = nullptr;
   std::int64_t count = 0;
   int threads = 1;
@@ -44,13 +48,6 @@ struct Job {
 
 class Pool {
  public:
-  ~Pool() {
-    stops_ = true;
-    ++round_;
-    round_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
-
   void run(const Job& job) {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) {
@@ -59,25 +56,38 @@ class Pool {
       alone.run(0);
       return;
     }
-    while (int(workers_.size()) + 1 < job.threads) {
-      workers_.emplace_back(
-          [this, thread = int(workers_.size()) + 1, round = round_.load()] { serve(thread, round); });
-    }
     job_ = job;
-    unfinished_.store(int(workers_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+    job_.threads = std::min(job.threads, 1 + provide_workers(job.threads - 1));
+    unfinished_.store(job_.threads - 1, std::memory_order_relaxed);
+    round_.store((++rounds_ << thread_bits) | std::uint64_t(job_.threads), std::memory_order_release);
     round_.notify_all();
-    job.run(0);
+    job_.run(0);
     for (int left = unfinished_.load(std::memory_order_acquire); left != 0;)
       left = await_change(unfinished_, left);
   }
 
  private:
-  void serve(int thread, std::uint32_t round) {
+  static constexpr int thread_bits = 16;
+
+  /// Starts what is missing of `wanted` workers; gives how many there are, fewer where the system allows no more.
+  int provide_workers(int wanted) {
+    while (int(workers_.size()) < wanted) {
+      try {
+        workers_.emplace_back(
+            [this, thread = int(workers_.size()) + 1, round = round_.load()] { serve(thread, round); });
+        workers_.back().detach();
+      } catch (const std::system_error&) { break; }
+    }
+    return int(workers_.size());
+  }
+
+  void serve(int thread, std::uint64_t round) {
     for (;;) {
       round = await_change(round_, round);
-      if (stops_) return;
-      if (thread < job_.threads) job_.run(thread);
+      // Those who are not wanted must not look at the job: it may be the next one by now.
+      const int wanted = int(round & ((std::uint64_t(1) << thread_bits) - 1));
+      if (thread >= wanted) continue;
+      job_.run(thread);
       if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
     }
   }
@@ -85,16 +95,30 @@ class Pool {
   std::mutex busy_;
   std::vector<std::thread> workers_;
   Job job_;
-  std::atomic<std::uint32_t> round_ = 0;
+  std::uint64_t rounds_ = 0;
+  std::atomic<std::uint64_t> round_ = 0;  // number of the round, and how many threads take part
   std::atomic<int> unfinished_ = 0;
-  std::atomic<bool> stops_ = false;
 };
+
+std::atomic<Pool*> current_pool = nullptr;
+
+/// Never destroyed: its threads sleep until the process ends. A child of fork() has the pool's memory but none of its threads,
+/// so it makes a pool of its own.
+Pool& pool() {
+  [[maybe_unused]] static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { current_pool.store(nullptr); });
+  Pool* known = current_pool.load(std::memory_order_acquire);
+  if (known) return *known;
+  auto fresh = std::make_unique<Pool>();
+  if (current_pool.compare_exchange_strong(known, fresh.get())) return *fresh.release();
+  return *known;
+}
 
 }  // namespace
 
-void run_in_parallel(std::int64_t count, int threads, void (*work)(void*, std::int64_t, int), void* context) {
-  static Pool pool;
-  pool.run({work, context, count, int(std::min<std::int64_t>(threads, count))});
+void run_in_parallel(std::int64_t count, int threads, void (*work)(void*, std::int64_t, int) noexcept,
+                     void* context) {
+  pool().run({work, context, count, int(std::min<std::int64_t>(threads, count))});
 }
 
 }  // namespace fathom::fused

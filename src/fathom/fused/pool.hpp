@@ -12,7 +12,7 @@ namespace fathom::fused {
 /// Calls work(context, index, thread) for every index below `count`; a thread takes a contiguous part, the same one in
 /// every call with the same numbers. Must not throw. Runs on the calling thread alone when the pool is busy.
 void run_in_parallel(std::int64_t count, int threads,
-                     void (*work)(void* context, std::int64_t index, int thread), void* context);
+                     void (*work)(void* context, std::int64_t index, int thread) noexcept, void* context);
 
 template <class Work> void run_in_parallel(std::int64_t count, int threads, Work&& work) {
   if (threads <= 1 || count <= 1) {
@@ -22,7 +22,7 @@ template <class Work> void run_in_parallel(std::int64_t count, int threads, Work
   using Callable = std::remove_reference_t<Work>;
   run_in_parallel(
       count, threads,
-      [](void* context, std::int64_t index, int thread) {
+      [](void* context, std::int64_t index, int thread) noexcept {
         (*static_cast<Callable*>(context))(index, thread);
       },
       const_cast<void*>(static_cast<const void*>(&work)));

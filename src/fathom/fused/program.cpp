@@ -107,13 +107,21 @@ Rows Builder::slope(Rows of) {
   throw Error("only a layer has a slope");
 }
 
+void Builder::check_equal(Rows first, Rows second) const {
+  require(first.count == second.count, "an operation joins rows of equal number, got ", first.count, " and ",
+          second.count);
+}
+
 Rows Builder::add(Rows first, Rows second) {
+  check_equal(first, second);
   return push({.kind = OpKind::add, .out = fresh(first.count), .first = first, .second = second}).out;
 }
 Rows Builder::multiply(Rows first, Rows second) {
+  check_equal(first, second);
   return push({.kind = OpKind::multiply, .out = fresh(first.count), .first = first, .second = second}).out;
 }
 Rows Builder::scale(Rows rows, Rows by) {
+  require(by.count == 1, "rows are scaled by one row, got ", by.count);
   return push({.kind = OpKind::scale, .out = fresh(rows.count), .first = rows, .second = by}).out;
 }
 Rows Builder::zeros(std::int32_t count) { return push({.kind = OpKind::zero, .out = fresh(count)}).out; }
@@ -127,6 +135,9 @@ Rows Builder::signal(DepthFunctions functions) {
   return push(op).out;
 }
 Rows Builder::column(Rows slopes, std::int32_t matrix, std::int32_t place) {
+  const Matrix& shape = program_.matrices[std::size_t(matrix)];
+  require(place >= 0 && place < shape.inputs && slopes.count == shape.outputs, "a matrix of ", shape.outputs,
+          " x ", shape.inputs, " has no column ", place, " for ", slopes.count, " rows");
   return push({.kind = OpKind::column,
                .out = fresh(slopes.count),
                .first = slopes,
@@ -135,10 +146,14 @@ Rows Builder::column(Rows slopes, std::int32_t matrix, std::int32_t place) {
       .out;
 }
 Rows Builder::row_dot(Rows in, std::int32_t matrix, std::int32_t place) {
+  const Matrix& shape = program_.matrices[std::size_t(matrix)];
+  require(place >= 0 && place < shape.outputs && in.count == shape.inputs, "a matrix of ", shape.outputs,
+          " x ", shape.inputs, " has no row ", place, " for ", in.count, " rows");
   return push({.kind = OpKind::row_dot, .out = fresh(1), .first = in, .matrix = matrix, .place = place}).out;
 }
 Rows Builder::sum(Rows in) { return push({.kind = OpKind::sum, .out = fresh(1), .first = in}).out; }
 Rows Builder::distance(Rows first, Rows second) {
+  check_equal(first, second);
   return push({.kind = OpKind::distance, .out = fresh(1), .first = first, .second = second}).out;
 }
 Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
@@ -239,6 +254,13 @@ void Builder::plan_adjoints() {
 
 Program Builder::finish() && {
   resolve_names();
+  std::vector<bool> given(std::size_t(program_.state_rows), false);
+  for (const Op& op : program_.ops) {
+    if (op.out.bank != Bank::rate) continue;
+    std::fill_n(given.begin() + op.out.begin, op.out.count, true);
+  }
+  require(std::all_of(given.begin(), given.end(), [](bool is) { return is; }),
+          "a program must give the rate of every feature and running loss");
   plan_adjoints();
   return std::move(program_);
 }

@@ -104,6 +104,7 @@ class Builder {
     Rows to;
   };
   Rows fresh(std::int32_t count);
+  void check_equal(Rows first, Rows second) const;
   Op& push(const Op& op);
   /// Lets the operation that gives `rows` write to `place`; copies them where that cannot be.
   void place(Rows rows, Rows place);

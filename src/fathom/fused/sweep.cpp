@@ -41,6 +41,7 @@ struct InsidePoint {
 /// What all tiles need of one step.
 template <class T> struct StepPlan {
   const StepRecord<T>* record = nullptr;
+  const T* start = nullptr;  // (rows) of every tile
   std::vector<bool> needed = {};
   std::vector<InsidePoint> inside = {};
   std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
@@ -97,8 +98,8 @@ template <class T> class Sweep {
   }
 
   SweepResult<T> run() {
-    std::vector<StepRecord<T>>& records = *pass_.records;
-    for (std::size_t end = records.size(); end > 0;) {
+    if (problem_.tiles.count() == 0) return std::move(result_);
+    for (std::size_t end = pass_.records->size(); end > 0;) {
       const std::size_t begin = begin_of_group(end);
       restore_starts(begin, end);
       walk(begin, end);
@@ -150,9 +151,10 @@ template <class T> class Sweep {
     return begin;
   }
 
-  /// Repeats the steps of a group whose start states were not kept: the same steps give the same bits.
+  /// Repeats the steps of a group whose start states were not kept: the same steps give the same bits. Afterwards `restored_`
+  /// has the starts of all its steps but the first.
   void restore_starts(std::size_t begin, std::size_t end) {
-    std::vector<StepRecord<T>>& records = *pass_.records;
+    const std::vector<StepRecord<T>>& records = *pass_.records;
     restored_.clear();
     if (end - begin < 2 || records[begin + 1].start) return;
     EngineOptions options{.method = method_};
@@ -164,8 +166,6 @@ template <class T> class Sweep {
       if (records[n].step.ends_at_break) engine.forget_rate();
       restored_.emplace_back(engine.packed_state().size());
       std::copy_n(engine.packed_state().data(), restored_.back().size(), restored_.back().data());
-      records[n + 1].start = restored_.back().data();
-      recomputed_.push_back(n + 1);
     }
     result_.evaluations += engine.evaluations();
   }
@@ -201,7 +201,8 @@ template <class T> class Sweep {
     std::vector<StepPlan<T>> plans;
     for (std::size_t n = begin; n < end; ++n) {
       plans.push_back(plan_of((*pass_.records)[n]));
-      const StepPlan<T>& plan = plans.back();
+      StepPlan<T>& plan = plans.back();
+      plan.start = n > begin && !restored_.empty() ? restored_[n - begin - 1].data() : plan.record->start;
       for (std::size_t i = 0; i < plan.needed.size(); ++i) {
         result_.evaluations += plan.needed[i] && !plan.kept(i) ? 1 : 0;
       }
@@ -217,8 +218,6 @@ template <class T> class Sweep {
         worker.total[n] += double(worker.gradient.data()[n]);
     });
     for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
-    for (std::size_t n : recomputed_) (*pass_.records)[n].start = nullptr;
-    recomputed_.clear();
   }
 
   std::size_t row_numbers(std::int64_t tile) const {
@@ -264,7 +263,7 @@ template <class T> class Sweep {
   void through(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
-    const T* start = plan.record->start + problem_.tiles.begin(tile, code_.rate_rows);
+    const T* start = plan.start + problem_.tiles.begin(tile, code_.rate_rows);
     std::array<const T*, most_stages> terms;
     std::array<T, most_stages> weights;
     for (std::size_t i = 0; i < stages; ++i) {
@@ -441,7 +440,6 @@ template <class T> class Sweep {
   AtDepth<T> constant_;
   std::vector<Worker> workers_;
   std::vector<Buffer<T>> restored_;
-  std::vector<std::size_t> recomputed_;
   SweepResult<T> result_;
 };
 

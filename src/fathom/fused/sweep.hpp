@@ -13,7 +13,7 @@ namespace fathom::fused {
 template <class T> struct Pass {
   Problem<T>* problem = nullptr;
   const ode::ButcherTableau* method = nullptr;
-  std::vector<StepRecord<T>>* records = nullptr;
+  const std::vector<StepRecord<T>>* records = nullptr;
   ActivationLayout layout = {};
   const T* start = nullptr;  ///< (state size)
   std::vector<double> depths = {};

@@ -13,7 +13,9 @@ namespace fathom::fused {
 template <class T> class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t size) : Buffer(raw(size)) { std::fill(data(), data() + size, T(0)); }
+  explicit Buffer(std::size_t size) : Buffer(raw(size)) {
+    if (data_) std::fill_n(data_.get(), size_, T(0));
+  }
   /// For what is written before it is read: clearing it would cost more than a small solve.
   static Buffer raw(std::size_t size) {
     Buffer buffer;
@@ -46,7 +48,11 @@ template <class T> class Buffer {
 class Tiles {
  public:
   Tiles(std::int64_t batch, std::int32_t lanes, std::int32_t widest) : batch_(batch), lanes_(lanes) {
-    width_ = batch == 1 ? 1 : std::int32_t(std::min<std::int64_t>(widest, padded(batch)));
+    if (batch == 1) widest = 1;
+    count_ = (batch + widest - 1) / widest;
+    // Tiles of nearly equal width, so that two threads get as much work each.
+    if (batch > 1)
+      width_ = std::int32_t(std::min<std::int64_t>(widest, padded((batch + count_ - 1) / count_)));
     count_ = (batch + width_ - 1) / width_;
   }
 

@@ -1,6 +1,7 @@
 #include "fathom/fused/weights.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "fathom/support/error.hpp"
 
@@ -27,6 +28,24 @@ template <class T> void mix(const std::vector<double>& psi, const T* blocks, std
   }
 }
 
+/// A weight or bias must have just the numbers that its matrix asks for: the kernels do not look.
+template <class T> void check_sizes(const Program& program, const Tensors<T>& tensors) {
+  const auto check = [&](std::int32_t tensor, std::size_t wanted, const char* what) {
+    require(tensor >= 0 && std::size_t(tensor) < tensors.size(), "a program reads tensor ", tensor, " of ",
+            tensors.size());
+    require(tensors[std::size_t(tensor)].size() == wanted, "a ", what, " needs ", wanted, " numbers, got ",
+            tensors[std::size_t(tensor)].size());
+  };
+  for (const Matrix& matrix : program.matrices) {
+    require(entries(matrix) < std::size_t(std::numeric_limits<std::int32_t>::max()), "a weight of ",
+            matrix.outputs, " x ", matrix.inputs, " is too large for the fused engine");
+    const std::size_t functions =
+        matrix.basis < 0 ? 1 : std::size_t(program.bases[std::size_t(matrix.basis)].size);
+    check(matrix.weight, functions * entries(matrix), "weight");
+    if (matrix.bias >= 0) check(matrix.bias, functions * std::size_t(matrix.outputs), "bias");
+  }
+}
+
 template <class T> double dot(const T* a, const T* b, std::size_t size) {
   double sum = 0;
   for (std::size_t n = 0; n < size; ++n) sum += double(a[n]) * double(b[n]);
@@ -44,6 +63,7 @@ std::vector<double> checked(std::vector<double> values, std::int32_t size) {
 template <class T>
 Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
     : program_(&program), tensors_(tensors), tensor_begins_(tensors.size(), 0) {
+  check_sizes(program, tensors);
   std::vector<bool> placed(tensors.size(), false);
   const auto place = [&](std::int32_t tensor) {
     if (tensor < 0 || placed[std::size_t(tensor)]) return;
@@ -57,7 +77,7 @@ Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
     place(matrix.bias);
     stage_begins_.push_back(stage_size_);
     if (matrix.basis < 0) {
-      constant_size += entries(matrix);
+      constant_size += 2 * entries(matrix) + std::size_t(matrix.outputs);
     } else {
       stage_size_ += entries(matrix) + (matrix.bias >= 0 ? std::size_t(matrix.outputs) : 0);
     }
@@ -67,11 +87,19 @@ Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
   for (const Matrix& matrix : program.matrices) {
     MatrixView<T> view{.outputs = matrix.outputs, .inputs = matrix.inputs};
     if (matrix.basis < 0) {
-      view.by_output = tensors_[std::size_t(matrix.weight)].data();
-      transpose(view.by_output, matrix, constants_.data() + at);
+      // Copies of both orders: what the way back reads must be what the way forth has read.
+      const auto copy = [&](std::int32_t tensor) {
+        const auto& from = tensors_[std::size_t(tensor)];
+        T* to = constants_.data() + at;
+        std::copy(from.begin(), from.end(), to);
+        at += from.size();
+        return to;
+      };
+      view.by_output = copy(matrix.weight);
       view.by_input = constants_.data() + at;
-      view.bias = matrix.bias >= 0 ? tensors_[std::size_t(matrix.bias)].data() : nullptr;
+      transpose(view.by_output, matrix, constants_.data() + at);
       at += entries(matrix);
+      view.bias = matrix.bias >= 0 ? copy(matrix.bias) : nullptr;
     }
     views_.push_back(view);
   }

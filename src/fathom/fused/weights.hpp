@@ -48,8 +48,8 @@ template <class T> class Weights {
  private:
   const Program* program_;
   Tensors<T> tensors_;
-  std::vector<T> constants_;                // matrices that do not vary, by input
-  std::vector<MatrixView<T>> views_;        // of those
+  std::vector<T> constants_;          // matrices that do not vary, by output and by input, and their biases
+  std::vector<MatrixView<T>> views_;  // of those
   std::vector<std::size_t> tensor_begins_;  // (tensors), in a gradient; only weights and biases have a place
   std::vector<std::size_t> stage_begins_;   // (matrices), of those that vary
   std::size_t stage_size_ = 0;
