@@ -62,12 +62,15 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  fathom list                     what can be run\n"
       "  fathom run annuli               train two models on concentric rings\n"
+      "  fathom view                     look at the runs in a browser\n"
       "  fathom gradcheck                are the gradients right on this machine?\n"
       "  fathom solvers                  the Runge-Kutta methods and their orders\n\n"
       "Exit codes: 0 done, 1 failed or the answer is no, 2 the command was not understood.");
   int exit_code = fathom::app::success;
   fathom::app::add_list(app);
   fathom::app::add_run(app);
+  fathom::app::add_view(app);
+  fathom::app::add_figures(app);
   fathom::app::add_gradcheck(app, exit_code);
   fathom::app::add_solvers(app);
   try {

@@ -39,8 +39,11 @@ if(GTest_FOUND)
     add_executable(report_sample_page ${tests_root}/report/sample_page_main.cpp)
     target_link_libraries(report_sample_page PRIVATE fathom_test_report)
     set_target_properties(report_sample_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    fathom_register(report/browser report
-      COMMAND python3 -B ${tests_root}/report/browser_test.py --sample $<TARGET_FILE:report_sample_page>)
+    set(browser_test python3 -B ${tests_root}/report/browser_test.py --sample $<TARGET_FILE:report_sample_page>)
+    if(TARGET fathom_cli)
+      list(APPEND browser_test --fathom $<TARGET_FILE:fathom_cli>)
+    endif()
+    fathom_register(report/browser report COMMAND ${browser_test})
   endif()
 
   file(GLOB test_sources CONFIGURE_DEPENDS ${tests_root}/*/*_test.cpp)

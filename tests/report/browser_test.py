@@ -4,6 +4,9 @@
 The checks are checked too: each must complain about a page that was broken on purpose.
 """
 import argparse
+import json
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -162,10 +165,65 @@ def check_the_checks(tab, page):
     return failures
 
 
+def record(iteration):
+    return json.dumps({"model": "vanilla", "iteration": iteration, "loss": 1 / iteration, "evaluations": 26}) + "\n"
+
+
+def view_follows_a_run(tab, fathom, folder, report):
+    """`fathom view`: the index, the page of a run that trains and updates itself, then its report; ends by Ctrl-C."""
+    run = folder / "runs" / "first"
+    run.mkdir(parents=True)
+    log = run / "metrics.jsonl"
+    log.write_text(record(1) + record(2))
+    server = subprocess.Popen([fathom, "view", folder / "runs", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    complaints = []
+    try:
+        url = server.stdout.readline().strip()
+        tab.resize(375)
+        tab.open(url)
+        if "training" not in tab.evaluate("document.body.innerText"):
+            complaints.append("the index does not say that a run trains")
+        complaints += nothing_overflows(tab, url) + no_complaints(tab, url)
+        tab.open(url + "first/")
+        complaints += figures_are_drawn(tab, url) + nothing_overflows(tab, url)
+        with log.open("a") as out:
+            out.write(record(3) + record(4))
+        shows = "document.querySelector('.claim').textContent.includes('iteration 4')"
+        if not eventually(tab, shows):
+            complaints.append("the page of a run that trains does not update itself")
+        complaints += figures_are_drawn(tab, url)
+        shutil.copy(report, run / "report.html")
+        (run / "metrics.json").write_text('{"experiment": "first", "size": "quick", "seed": 0, "models": {}, "verdicts": []}')
+        if not eventually(tab, "document.querySelectorAll('figure[id]').length > 1"):
+            complaints.append("the report does not appear when the run is done")
+        complaints += figures_are_drawn(tab, url) + no_complaints(tab, url)
+        complaints += [f"asks for {each}" for each in tab.requests if not each.startswith((url, "data:"))]
+        server.send_signal(signal.SIGINT)
+        if server.wait(10) != 0:
+            complaints.append(f"Ctrl-C ends `fathom view` with exit code {server.returncode}")
+    finally:
+        server.kill()
+        server.wait()
+    return [f"fathom view: {each}" for each in complaints]
+
+
+def eventually(tab, condition, seconds=15):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if tab.evaluate(condition):
+                return True
+        except RuntimeError:
+            pass  # the page is being replaced
+        time.sleep(0.2)
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="*", type=Path, help="pages, or folders with pages in them")
     parser.add_argument("--sample", metavar="PROGRAM", help="writes the sample page, which is checked and then broken on purpose")
+    parser.add_argument("--fathom", metavar="PROGRAM", help="the command line, to test its `view`")
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="also keep pictures of every page")
     options = parser.parse_args()
     pages = [page for each in options.pages for page in (sorted(each.rglob("*.html")) if each.is_dir() else [each])]
@@ -176,6 +234,8 @@ def main():
             subprocess.run([options.sample, sample], check=True)
             pages.append(sample)
             failures += check_the_checks(tab, sample)
+            if options.fathom:
+                failures += view_follows_a_run(tab, options.fathom, Path(folder), sample)
         for page in pages:
             failures += [f"{page}: {each}" for each in complaints_about(tab, page)]
             if page.stat().st_size > 5e6:

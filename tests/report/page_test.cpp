@@ -20,13 +20,14 @@ std::size_t count(const std::string& text, const std::string& part) {
   return result;
 }
 
-std::filesystem::path fresh_folder(const std::string& name) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("fathom report test " + std::to_string(getpid())) / name;
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
-}
+/// A folder of a test's own that goes with it.
+class Export : public testing::Test {
+ protected:
+  Export() { std::filesystem::create_directories(folder); }
+  ~Export() override { std::filesystem::remove_all(folder); }
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("fathom report test " + std::to_string(getpid()));
+};
 
 TEST(Page, HoldsVegaOnceAndStaysSmall) {
   const std::string page = html(sample_page());
@@ -74,8 +75,7 @@ TEST(Readable, HasFourDigits) {
   EXPECT_EQ(readable(std::numeric_limits<double>::quiet_NaN()), "not a number");
 }
 
-TEST(Export, WritesEveryFigureAsSvgWithItsColoursInPlace) {
-  const auto folder = fresh_folder("svg");
+TEST_F(Export, WritesEveryFigureAsSvgWithItsColoursInPlace) {
   const auto files = export_figures(folder, sample_page(), Picture::svg);
   ASSERT_EQ(files.size(), 10u);
   EXPECT_EQ(files[0].filename(), "figure-1-flow.svg");
@@ -89,8 +89,7 @@ TEST(Export, WritesEveryFigureAsSvgWithItsColoursInPlace) {
   }
 }
 
-TEST(Export, MakesPngOfTheSameFiguresAndLeavesNothingElse) {
-  const auto folder = fresh_folder("png");
+TEST_F(Export, MakesPngOfTheSameFiguresAndLeavesNothingElse) {
   Page page = sample_page();
   page.sections.resize(1);
   const auto files = export_figures(folder, page, Picture::png);
@@ -99,22 +98,23 @@ TEST(Export, MakesPngOfTheSameFiguresAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
 }
 
-TEST(Export, ReadsTheFiguresBackFromAReport) {
-  const auto folder = fresh_folder("read back");
+TEST_F(Export, ReadsTheFiguresBackFromAReport) {
   write_page(folder / "report.html", sample_page());
   const auto figures = figures_of(folder / "report.html");
   ASSERT_EQ(figures.size(), 10u);
   EXPECT_EQ(figures[1].caption.title, "Boundary.");
-  EXPECT_EQ(export_figures(folder, {figures[1]}, Picture::svg).at(0).filename(), "figure-1-boundary.svg");
+  const auto files = export_figures(folder, figures, Picture::svg, {.only = {2}});
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].filename(), "figure-2-boundary.svg");
+  EXPECT_THROW(export_figures(folder, figures, Picture::svg, {.only = {11}}), InvalidArgument);
 }
 
-TEST(Export, OfAPageThatWasCutOffSaysSo) {
-  const auto folder = fresh_folder("cut");
+TEST_F(Export, OfAPageThatWasCutOffSaysSo) {
   std::ofstream(folder / "report.html") << html(sample_page()).substr(0, 200'000) << "</script></figure>";
   EXPECT_THROW(figures_of(folder / "report.html"), Error);
 }
 
-TEST(Export, NamesThePackageOfAMissingProgram) {
+TEST_F(Export, NamesThePackageOfAMissingProgram) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", "/nowhere", 1);
   try {

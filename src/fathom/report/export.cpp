@@ -1,5 +1,6 @@
 #include "fathom/report/export.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +26,7 @@ std::string node() { return required_program("node", "nodejs", "figures"); }
 std::string rsvg() { return required_program("rsvg-convert", "librsvg2-bin", "PNG"); }
 
 /// "figure-2-learned-depth.svg"
-std::string file_name(int number, const std::string& title, const std::string& ending) {
+std::string file_name(std::size_t number, const std::string& title, const std::string& ending) {
   std::string words;
   for (const char c : title) {
     const bool kept = std::isalnum(static_cast<unsigned char>(c));
@@ -82,10 +83,15 @@ std::vector<std::filesystem::path> export_figures(const std::filesystem::path& f
   if (!std::filesystem::is_directory(folder))
     throw Error(text("cannot write figures into `", folder.string(), "`: there is no such folder"));
   const bool png = picture == Picture::png;
+  for (const std::size_t number : options.only)
+    require(number >= 1 && number <= figures.size(), "a figure's number must be 1 to ", figures.size(),
+            ", got ", number);
   std::vector<std::filesystem::path> files;
   std::vector<Drawing> drawings;
-  for (const Figure& figure : figures) {
-    files.push_back(folder / file_name(int(files.size()) + 1, figure.caption.title, png ? ".png" : ".svg"));
+  for (std::size_t number = 1; number <= figures.size(); ++number) {
+    const Figure& figure = figures[number - 1];
+    if (!options.only.empty() && std::count(options.only.begin(), options.only.end(), number) == 0) continue;
+    files.push_back(folder / file_name(number, figure.caption.title, png ? ".png" : ".svg"));
     drawings.push_back({files.back().string() + (png ? ".part" : ""), fitted(figure, options.width)});
   }
   run_program({node(), "-"}, script(drawings));

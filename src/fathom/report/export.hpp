@@ -16,8 +16,9 @@ namespace fathom::report {
 enum class Picture { svg, png };
 
 struct PictureOptions {
-  int width = 960;   ///< of the figure in CSS pixels; panels wrap to it as on a page
-  double scale = 2;  ///< pixels of a PNG for each of them
+  int width = 960;                     ///< of the figure in CSS pixels; panels wrap to it as on a page
+  double scale = 2;                    ///< pixels of a PNG for each of them
+  std::vector<std::size_t> only = {};  ///< figures to write, counted from 1; default: all
 };
 
 /// Throws Error when the programs that this takes are missing: worth asking before hours of training.

@@ -4,12 +4,11 @@
 #include <cstdio>
 
 #include "fathom/report/assets.hpp"
+#include "fathom/report/html.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/support/whole_file.hpp"
 
 namespace fathom::report {
-
-namespace {
 
 std::string escaped(const std::string& words) {
   std::string result;
@@ -25,8 +24,7 @@ std::string escaped(const std::string& words) {
   return result;
 }
 
-/// <tag class="name">words</tag>, or nothing where there are no words.
-std::string element(const std::string& tag, const std::string& words, const std::string& name = {}) {
+std::string element(const std::string& tag, const std::string& words, const std::string& name) {
   if (words.empty()) return {};
   return text("<", tag, name.empty() ? "" : " class=\"" + name + "\"", ">", escaped(words), "</", tag, ">\n");
 }
@@ -42,6 +40,8 @@ std::string verdict_list(const std::vector<Verdict>& verdicts) {
   }
   return result + "</ul>\n";
 }
+
+namespace {
 
 std::string configuration_list(const Page& page) {
   std::string result;
@@ -99,6 +99,8 @@ std::string table_block(const Table& table) {
          "</figcaption>\n</figure>\n";
 }
 
+}  // namespace
+
 std::string main_part(const Page& page) {
   std::string result = "<header>\n" + element("p", page.subtitle, "subtitle") + element("h1", page.title) +
                        element("p", page.claim, "claim") + verdict_list(page.verdicts) +
@@ -113,8 +115,6 @@ std::string main_part(const Page& page) {
   return result;
 }
 
-}  // namespace
-
 std::string readable(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "not a number" : value > 0 ? "infinite" : "-infinite";
   char buffer[64];
@@ -124,21 +124,28 @@ std::string readable(double value) {
   return buffer;
 }
 
-std::string html(const Page& page) {
-  std::string result =
-      text("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-           "<meta name=\"color-scheme\" content=\"light dark\">\n",
-           // Nothing may be fetched from anywhere; Vega compiles its expressions, hence unsafe-eval.
-           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-           "'unsafe-inline'; ",
-           "script-src 'unsafe-inline' 'unsafe-eval'; img-src data:\">\n",
-           "<link rel=\"icon\" href=\"data:,\">\n", "<title>", escaped(page.title), "</title>\n<style>\n",
-           assets::page_css(), "</style>\n</head>\n<body>\n<main>\n", main_part(page), "</main>\n");
-  result += text("<script>\n", assets::vega_js(), assets::drawing_js(), assets::page_js(),
-                 "</script>\n</body>\n</html>\n");
-  return result;
+std::string html(const Document& document) {
+  const bool live = !document.live.empty();
+  const std::string refresh = document.refresh_seconds > 0 ? text("<meta http-equiv=\"refresh\" content=\"",
+                                                                  document.refresh_seconds, "\">\n")
+                                                           : "";
+  // Nothing may be fetched from elsewhere; Vega compiles its expressions, hence unsafe-eval.
+  const std::string policy = text(
+      "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src "
+      "data:",
+      live ? "; connect-src 'self'" : "");
+  return text("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+              "<meta name=\"color-scheme\" content=\"light dark\">\n", refresh,
+              "<meta http-equiv=\"Content-Security-Policy\" content=\"", policy,
+              "\">\n<link rel=\"icon\" href=\"data:,\">\n<title>", escaped(document.title),
+              "</title>\n<style>\n", assets::page_css(), "</style>\n</head>\n<body>\n<main",
+              live ? " data-live=\"" + escaped(document.live) + "\"" : "", ">\n", document.main,
+              "</main>\n<script>\n", document.figures ? assets::vega_js() : "", assets::drawing_js(),
+              assets::page_js(), "</script>\n</body>\n</html>\n");
 }
+
+std::string html(const Page& page) { return html(Document{.title = page.title, .main = main_part(page)}); }
 
 void write_page(const std::filesystem::path& file, const Page& page) { write_atomically(file, html(page)); }
 

@@ -82,12 +82,16 @@
 
   const drawn = [];
   const widthFor = (figure) => Math.floor(figure.querySelector(".drawing").clientWidth);
-  for (const figure of document.querySelectorAll("figure[id]")) {
-    const specification = JSON.parse(figure.querySelector("script").textContent);
+  const draw = (figure, specification) => {
     const container = document.createElement("div"); // Vega gives it a role of its own
-    figure.querySelector(".drawing").append(container);
+    figure.querySelector(".drawing").replaceChildren(container);
     const view = drawing.view(specification, { renderer: "svg", container, hover: true });
     view.tooltip(showTip).signal("available", widthFor(figure)).run();
+    return view;
+  };
+  for (const figure of document.querySelectorAll("figure[id]")) {
+    const specification = JSON.parse(figure.querySelector("script").textContent);
+    const view = draw(figure, specification);
     const slider = (specification.usermeta || {}).slider;
     if (slider) addSlider(figure, view, slider);
     drawn.push({ figure, view });
@@ -102,4 +106,21 @@
   };
   new ResizeObserver(() => requestAnimationFrame(fit)).observe(document.querySelector("main"));
   window.addEventListener("beforeprint", fit);
+
+  // A run that is still training: ask for its state, draw its course anew, and load the report when it is there.
+  const live = document.querySelector("main").dataset.live;
+  const update = async () => {
+    try {
+      const state = await (await fetch(live)).json();
+      if (state.finished) return location.reload();
+      document.querySelector(".claim").textContent = state.status;
+      const [course] = drawn;
+      course.view.finalize();
+      course.view = draw(course.figure, state.course);
+    } catch {
+      document.querySelector(".claim").textContent = "No answer any more: is `fathom view` still running?";
+    }
+    setTimeout(update, 2000);
+  };
+  if (live) setTimeout(update, 1000);
 })();
