@@ -108,10 +108,14 @@ foreach(source IN LISTS example_sources)
 endforeach()
 
 # What a robot gets: the runtime as one shared library.
-add_library(fathom_runtime_shared SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
-target_link_libraries(fathom_runtime_shared PRIVATE -Wl,--whole-archive fathom::runtime -Wl,--no-whole-archive)
-fathom_register(runtime/library runtime COMMAND ${tests_root}/runtime/library_test
-  $<TARGET_FILE:fathom_runtime_shared> $<TARGET_FILE:example_deploy>)
+set(shared_runtime fathom_runtime)
+if(NOT BUILD_SHARED_LIBS)
+  set(shared_runtime fathom_runtime_shared)
+  add_library(${shared_runtime} SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
+  target_link_libraries(${shared_runtime} PRIVATE -Wl,--whole-archive fathom::runtime -Wl,--no-whole-archive)
+endif()
+fathom_register(runtime/library runtime
+  COMMAND ${tests_root}/runtime/library_test $<TARGET_FILE:${shared_runtime}> $<TARGET_FILE:example_deploy>)
 
 foreach(tool format layers snippets)
   set(script ${PROJECT_SOURCE_DIR}/tools/check_${tool})

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "fathom/support/whole_file.hpp"
@@ -207,6 +208,29 @@ TEST(Safetensors, files_are_replaced_whole_or_not_at_all) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(folder.files(), 1u) << "a draft was left behind";
   EXPECT_EQ(read_safetensors(path).tensors.size(), example().tensors.size());
+}
+
+TEST(Safetensors, are_read_alike_by_a_reader_of_another_language) {
+  const Folder folder;
+  const auto path = folder / "model.safetensors";
+  write_safetensors(path, example());
+  const std::string command = "python3 " FATHOM_SOURCE_DIR "/tests/file/read_safetensors.py " + path.string();
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  const auto found = nlohmann::json::parse(pipe, nullptr, false);
+  ASSERT_EQ(pclose(pipe), 0);
+  const TensorFile expected = example();
+  EXPECT_EQ(found.at("metadata").get<decltype(expected.metadata)>(), expected.metadata);
+  EXPECT_EQ(found.at("tensors").size(), expected.tensors.size());
+  for (const auto& [name, tensor] : expected.tensors) {
+    const auto& read = found.at("tensors").at(name);
+    EXPECT_EQ(read.at("shape").get<Shape>(), tensor.shape) << name;
+    if (tensor.type == DataType::boolean) {
+      EXPECT_EQ(read.at("values").dump(), "[true,false,true]");
+    } else {
+      EXPECT_EQ(read.at("values").get<std::vector<double>>(), tensor.numbers<double>()) << name;
+    }
+  }
 }
 
 TEST(Safetensors, what_is_not_a_file_is_named) {

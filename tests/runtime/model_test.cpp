@@ -139,5 +139,17 @@ TEST(Runtime, a_flow_that_explodes_is_a_failure_with_a_place) {
             std::string::npos);
 }
 
+TEST(Runtime, weights_that_are_not_numbers_are_a_failure_too) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Model model(linear_series({nan, 0, 0, 1}));
+  EXPECT_NE(complaint([&] {
+              model.forecast(Numbers{12, 1}, {5, 6});
+            }).find("not finite"),
+            std::string::npos)
+      << complaint([&] {
+           model.forecast(Numbers{12, 1}, {5, 6});
+         });
+}
+
 }  // namespace
 }  // namespace fathom::runtime

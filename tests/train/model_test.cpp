@@ -8,6 +8,7 @@
 
 #include "fathom/runtime/model.hpp"
 #include "fathom/support/whole_file.hpp"
+#include "fathom/train/inspection.hpp"
 #include "train/specs.hpp"
 
 namespace fathom {
@@ -263,6 +264,93 @@ TEST(Model, any_module_is_saved_and_filled_from_a_plain_file) {
   torch::nn::Sequential shorter(torch::nn::Linear(2, 3));
   EXPECT_NE(complaint([&] { load_into(*shorter, path); }).find("that the model has not"), std::string::npos);
   std::filesystem::remove(path);
+}
+
+/// z' = A z with eigenvalues -0.5 +- 2i.
+Model spiral() {
+  const ModelSpec spec{.task = Task::series,
+                       .inputs = {"x", "y"},
+                       .field = {.hidden = {}},
+                       .head = HeadKind::none,
+                       .precision = Precision::float64};
+  Model model = build_model(spec);
+  const torch::NoGradGuard no_graph;
+  model->named_parameters()["field.1.weight"].copy_(torch::tensor({{-0.5, -2.0}, {2.0, -0.5}}));
+  model->named_parameters()["field.1.bias"].zero_();
+  return model;
+}
+
+TEST(Inspection, finds_the_eigenvalues_of_a_linear_flow) {
+  Model model = spiral();
+  const Inspection found = inspect(model, torch::tensor({{1.0, 0.0}, {0.0, 2.0}}, torch::kFloat64));
+  ASSERT_EQ(found.stability.size(), 5u);
+  for (const Stability& at : found.stability) {
+    EXPECT_NEAR(at.mean_growth, -0.5, 1e-12);
+    EXPECT_NEAR(at.worst_growth, -0.5, 1e-12);
+    EXPECT_NEAR(at.frequency, 2, 1e-12);
+    EXPECT_NEAR(at.mean_speed, 1.5 * std::sqrt(4.25) * std::exp(-0.5 * at.depth), 1e-3);
+  }
+  EXPECT_EQ(found.numbers, 6);
+  EXPECT_GT(found.report.evaluations, 0);
+}
+
+TEST(Inspection, follows_the_flow_into_the_bend_of_the_field) {
+  // z' = tanh(z) from z = 1:  sinh(z(s)) = sinh(1) e^s,  df/dz = 1 - tanh(z)^2
+  ModelSpec spec{.task = Task::regression,
+                 .inputs = {"x"},
+                 .targets = {"y"},
+                 .field = {.hidden = {1}},
+                 .head = HeadKind::none,
+                 .precision = Precision::float64};
+  spec.solver.relative_tolerance = spec.solver.absolute_tolerance = 1e-10;
+  Model model = build_model(spec);
+  {
+    const torch::NoGradGuard no_graph;
+    for (Tensor& parameter : model->parameters()) parameter.fill_(parameter.dim() == 2 ? 1 : 0);
+  }
+  for (const Stability& at : inspect(model, torch::ones({3, 1}, torch::kFloat64)).stability) {
+    const double z = std::asinh(std::sinh(1) * std::exp(at.depth));
+    EXPECT_NEAR(at.mean_growth, 1 - std::tanh(z) * std::tanh(z), 1e-8);
+    EXPECT_NEAR(at.mean_speed, std::tanh(z), 1e-8);
+    EXPECT_EQ(at.frequency, 0);
+  }
+}
+
+TEST(Inspection, shows_weights_over_depth) {
+  ModelSpec spec{.task = Task::regression,
+                 .inputs = {"x"},
+                 .targets = {"y"},
+                 .field = {.hidden = {}},
+                 .precision = Precision::float64};
+  spec.field.depth = {.kind = DepthKind::galerkin, .basis = BasisKind::polynomial, .size = 1};
+  Model model = build_model(spec);
+  {
+    const torch::NoGradGuard no_graph;
+    model->named_parameters()["field.1.weight"].copy_(torch::tensor({1.0, 4.0}).view({2, 1, 1}));  // 1 + 4 s
+    model->named_parameters()["field.1.bias"].copy_(torch::tensor({0.0, -2.0}).view({2, 1}));
+  }
+  const Inspection found = inspect(model, torch::ones({1, 1}, torch::kFloat64), {.depths = 3});
+  EXPECT_TRUE(found.layers.at(0).varies);
+  EXPECT_EQ(found.layers[0].weight, (std::vector<double>{1, 3, 5}));
+  EXPECT_EQ(found.layers[0].bias, (std::vector<double>{0, 1, 2}));
+}
+
+TEST(Inspection, works_for_every_kind_of_model) {
+  for (const auto& [name, spec] : testing_specs()) {
+    Model model = build_model(spec);
+    const Inspection found = inspect(model, typical_inputs(spec, 9));
+    EXPECT_EQ(found.tensors.size(), layout(spec).size()) << name;
+    EXPECT_EQ(found.layers.size(), spec.field.hidden.size() + 1) << name;
+    for (const Stability& at : found.stability)
+      EXPECT_TRUE(std::isfinite(at.worst_growth) && at.worst_growth >= at.mean_growth) << name;
+  }
+}
+
+TEST(Model, is_filled_from_a_state_dict_of_torch) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 3), torch::nn::BatchNorm1d(3));
+  load_into(*net, std::filesystem::path(FATHOM_SOURCE_DIR) / "fuzz/corpus/state_dict/good-sequential.pt");
+  const Tensor expected = torch::tensor({{0.0, 3.0}, {1.0, 4.0}, {2.0, 5.0}});
+  EXPECT_TRUE(torch::equal(net->named_parameters()["0.weight"], expected));
 }
 
 }  // namespace
