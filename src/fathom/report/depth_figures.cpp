@@ -116,8 +116,12 @@ constexpr double strip = 0.2;
 /// A density drawn sideways from a strip's base, in shares of the panel's width.
 Polyline sideways(const Curve& density, double base, double direction, double highest) {
   const Polyline line = thinned(density.x, density.y, 160);
-  Polyline result{{}, line.x};
-  for (const double p : line.y) result.x.push_back(base + direction * 0.92 * strip * p / highest);
+  Polyline result;
+  for (std::size_t i = 0; i < line.x.size(); ++i) {
+    if (line.y[i] < 0.004 * highest) continue;  // tails would only thicken the strip's base
+    result.x.push_back(base + direction * 0.92 * strip * line.y[i] / highest);
+    result.y.push_back(line.x[i]);
+  }
   return result;
 }
 
