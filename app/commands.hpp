@@ -12,6 +12,7 @@ void add_run(CLI::App& app);
 void add_list(CLI::App& app);
 void add_view(CLI::App& app);
 void add_figures(CLI::App& app);
+void add_gallery(CLI::App& app);
 void add_gradcheck(CLI::App& app, int& exit_code);
 void add_solvers(CLI::App& app);
 

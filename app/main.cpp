@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  fathom list                     what can be run\n"
-      "  fathom run annuli               train two models on concentric rings\n"
+      "  fathom run annuli --quick       concentric rings, four models, one page to look at\n"
       "  fathom view                     look at the runs in a browser\n"
       "  fathom gradcheck                are the gradients right on this machine?\n"
       "  fathom solvers                  the Runge-Kutta methods and their orders\n\n"
@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   fathom::app::add_run(app);
   fathom::app::add_view(app);
   fathom::app::add_figures(app);
+  fathom::app::add_gallery(app);
   fathom::app::add_gradcheck(app, exit_code);
   fathom::app::add_solvers(app);
   try {

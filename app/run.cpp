@@ -1,39 +1,181 @@
-/// `fathom run NAME`: one experiment of the paper, into a run folder.
+/// `fathom run NAME`: one experiment of the paper, or all of them, each into a run folder.
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <memory>
 
 #include "commands.hpp"
-#include "experiments/experiment.hpp"
+#include "experiments/run.hpp"
+#include "experiments/statistics.hpp"
+#include "fathom/report/export.hpp"
+#include "fathom/support/error.hpp"
+#include "fathom/train/progress.hpp"
 #include "names.hpp"
 
 namespace fathom::app {
 
 namespace {
 
+using experiments::Experiment;
+using experiments::Run;
+using std::filesystem::path;
+
 struct Request {
   std::string name;
   std::string out;
   experiments::RunOptions options;
-  std::int64_t iterations = 0;
+  std::vector<std::string> set;
+  std::string solver, gradient;
+  std::int64_t seeds = 1;
+  bool quick = false, paper = false;
+  bool png = false, svg = false;
 };
 
-const experiments::Experiment& experiment_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& experiment : experiments::all_experiments()) names.push_back(experiment.name);
+std::vector<Experiment> experiments_named(const std::string& name) {
+  if (name == "all") return experiments::all_experiments();
+  std::vector<std::string> names = {"all"};
+  for (const Experiment& each : experiments::all_experiments()) names.push_back(each.name);
   checked_name("experiment", name, names);
-  return *std::find_if(experiments::all_experiments().begin(), experiments::all_experiments().end(),
-                       [&](const auto& experiment) { return experiment.name == name; });
+  std::vector<Experiment> found;
+  for (const Experiment& each : experiments::all_experiments()) {
+    if (each.name == name) found.push_back(each);
+  }
+  return found;
 }
 
-void run(Request request) {
-  const experiments::Experiment& experiment = experiment_named(request.name);
-  if (request.iterations > 0) request.options.iterations = request.iterations;
-  const std::filesystem::path folder = request.out.empty() ? "runs/" + experiment.name : request.out;
-  make_run_folder(folder);  // before the work, so that hours are not lost to a full or read-only disk
-  const RunMetrics metrics = experiment.run(request.options);
-  write_metrics(folder, metrics);
-  std::cout << table(metrics) << "\n" << (folder / "metrics.json").string() << "\n";
+std::pair<std::string, double> setting(const std::string& words) {
+  const auto equals = words.find('=');
+  double value = 0;
+  const bool is_number =
+      equals != std::string::npos && CLI::detail::lexical_cast(words.substr(equals + 1), value);
+  require(is_number, "--set needs KEY=VALUE with a number, got `", words, "`");
+  return {words.substr(0, equals), value};
+}
+
+experiments::RunOptions options_of(const Request& request) {
+  experiments::RunOptions options = request.options;
+  if (request.quick) options.size = experiments::Size::quick;
+  if (request.paper) options.size = experiments::Size::paper;
+  for (const std::string& each : request.set)
+    options.set.insert_or_assign(setting(each).first, setting(each).second);
+  if (!request.solver.empty()) options.method = method_named(request.solver);
+  if (!request.gradient.empty()) options.sensitivity = sensitivity_named(request.gradient);
+  return options;
+}
+
+/// Of the given settings those that the experiment has.
+experiments::RunOptions options_for(const Experiment& experiment, experiments::RunOptions options) {
+  std::map<std::string, double> had;
+  for (const auto& setting : experiment.settings) {
+    if (const auto found = options.set.find(setting.name); found != options.set.end()) had.insert(*found);
+  }
+  options.set = had;
+  return options;
+}
+
+/// A setting must be one of the experiment's; with several experiments, of at least one.
+void check_settings(const std::vector<Experiment>& chosen, const experiments::RunOptions& options) {
+  if (chosen.size() == 1) return experiments::check_settings(chosen.front(), options.set);
+  Experiment any{.name = "all"};
+  for (const Experiment& each : chosen)
+    any.settings.insert(any.settings.end(), each.settings.begin(), each.settings.end());
+  experiments::check_settings(any, options.set);
+}
+
+/// Begins anew: figures and page of a run that was there before would not belong to what is trained now.
+void prepare(const path& folder) {
+  make_run_folder(folder);
+  const bool interrupted =
+      std::filesystem::exists(folder / "metrics.jsonl") && !std::filesystem::exists(folder / "metrics.json");
+  if (interrupted) {
+    std::cerr << "fathom: `" << folder.string()
+              << "` holds a run that was interrupted; it is replaced by this one\n";
+  }
+  std::error_code absent;
+  for (const char* stale : {"metrics.json", "metrics.jsonl", "report.html"})
+    std::filesystem::remove(folder / stale, absent);
+}
+
+struct Outcome {
+  RunMetrics metrics;
+  report::Page page;
+};
+
+void write(const path& folder, const Outcome& outcome, const Request& request) {
+  report::write_page(folder / "report.html", outcome.page);
+  if (request.svg) report::export_figures(folder, outcome.page, report::Picture::svg);
+  if (request.png) report::export_figures(folder, outcome.page, report::Picture::png);
+  write_metrics(folder, outcome.metrics);  // last: a folder that has it is whole
+}
+
+Outcome run_seed(const Experiment& experiment, experiments::RunOptions options, const path& folder) {
+  options.folder = folder;
+  Run run(experiment, options);
+  experiment.run(run);
+  return {run.metrics(), run.page()};
+}
+
+/// One seed into the folder itself; several into folders seed-0, seed-1, ... in it, and what they have in common beside them.
+Outcome run_seeds(const Experiment& experiment, const experiments::RunOptions& options, const path& folder,
+                  const Request& request) {
+  prepare(folder);
+  if (request.seeds == 1) return run_seed(experiment, options, folder);
+  std::vector<RunMetrics> all;
+  report::Page page;
+  for (std::int64_t n = 0; n < request.seeds; ++n) {
+    experiments::RunOptions one = options;
+    one.seed += std::uint64_t(n);
+    const path below = folder / text("seed-", one.seed);
+    prepare(below);
+    const Outcome outcome = run_seed(experiment, one, below);
+    write(below, outcome, {});
+    all.push_back(outcome.metrics);
+    if (n == 0) page = outcome.page;
+  }
+  const RunMetrics together = experiments::across_seeds(all);
+  return {together, experiments::across_seeds(page, all)};
+}
+
+void print(const RunMetrics& metrics, const path& folder, double seconds) {
+  std::cout << table(metrics) << "\n";
+  for (const ClaimVerdict& verdict : metrics.verdicts) {
+    std::cout << (verdict.holds ? "holds          " : "does not hold  ") << verdict.claim << ": "
+              << report::readable(verdict.value) << "\n";
+  }
+  std::cout << "\n"
+            << (folder / "report.html").string() << "  (" << duration_text(seconds) << ")\n"
+            << std::flush;
+}
+
+void run(const Request& request) {
+  const std::vector<Experiment> chosen = experiments_named(request.name);
+  const experiments::RunOptions options = options_of(request);
+  check_settings(chosen, options);
+  if (request.png) report::check_exporter(report::Picture::png);
+  if (request.svg) report::check_exporter(report::Picture::svg);
+  const path root = request.out.empty() ? path("runs") : path(request.out);
+  const auto folder_of = [&](const Experiment& each) {
+    return request.name == "all" || request.out.empty() ? root / each.name : root;
+  };
+  // Before the work, so that hours are not lost to a full or read-only disk.
+  for (const Experiment& each : chosen) make_run_folder(folder_of(each));
+
+  std::string failed;
+  for (const Experiment& each : chosen) {
+    const auto began = std::chrono::steady_clock::now();
+    if (chosen.size() > 1) std::cout << "\n" << each.id << "  " << each.title << "\n\n" << std::flush;
+    try {
+      const Outcome outcome = run_seeds(each, options_for(each, options), folder_of(each), request);
+      write(folder_of(each), outcome, request);
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+      print(outcome.metrics, folder_of(each), seconds);
+    } catch (const Error& error) {
+      if (chosen.size() == 1) throw;
+      std::cerr << "fathom: " << each.name << ": " << error.what() << "\n";
+      failed += (failed.empty() ? "" : ", ") + each.name;
+    }
+  }
+  if (!failed.empty()) throw Error("these experiments failed: " + failed);
 }
 
 }  // namespace
@@ -41,16 +183,30 @@ void run(Request request) {
 void add_run(CLI::App& app) {
   auto request = std::make_shared<Request>();
   CLI::App* command = app.add_subcommand("run", "Reproduce an experiment of the paper");
-  command->add_option("name", request->name, "The experiment; see `fathom list`")->required();
+  command->add_option("name", request->name, "The experiment, or `all`; see `fathom list`")->required();
+  CLI::Option* quick = command->add_flag("--quick", request->quick, "A small size: all in minutes");
+  command->add_flag("--paper", request->paper, "The paper's own size, as long as it takes")->excludes(quick);
   command->add_option("--out", request->out, "The run folder; default runs/NAME")->type_name("DIR");
   command->add_option("--seed", request->options.seed, "Of data and initial weights")->capture_default_str();
-  command->add_option("--iterations", request->iterations, "Of training; default: the paper's")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--seeds", request->seeds, "This many, from --seed on: means and deviations")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
+      ->capture_default_str();
+  command
+      ->add_option("--set", request->set,
+                   "A setting; `fathom list NAME` shows them, `all` gives it to those that have it")
+      ->type_name("KEY=VALUE");
+  command->add_option("--solver", request->solver, "Another method; see `fathom solvers`")
+      ->type_name("METHOD");
+  command->add_option("--gradient", request->gradient, "discrete, adjoint, interpolated-adjoint or unrolled")
+      ->type_name("NAME");
+  command->add_flag("--png", request->png, "Also every figure as a PNG file");
+  command->add_flag("--svg", request->svg, "Also every figure as an SVG file");
   command->add_flag("--quiet", request->options.quiet, "No progress, only the result");
   command->footer(
       "Examples:\n"
       "  fathom run annuli\n"
-      "  fathom run annuli --iterations 200 --seed 3 --out /tmp/annuli");
+      "  fathom run all --quick\n"
+      "  fathom run crossing --seeds 5 --set iterations=500 --out /tmp/crossing");
   command->callback([request] { run(*request); });
 }
 

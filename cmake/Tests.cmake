@@ -117,6 +117,11 @@ endif()
 fathom_register(runtime/library runtime
   COMMAND ${tests_root}/runtime/library_test $<TARGET_FILE:${shared_runtime}> $<TARGET_FILE:example_deploy>)
 
+if(TARGET fathom_cli AND TARGET fathom_experiments)
+  fathom_register(experiments/pages experiments
+    COMMAND python3 -B ${tests_root}/experiments/pages_test.py $<TARGET_FILE:fathom_cli> ${tests_root}/report/browser_test.py)
+endif()
+
 foreach(tool format layers snippets)
   set(script ${PROJECT_SOURCE_DIR}/tools/check_${tool})
   if(tool STREQUAL "format")

@@ -4,9 +4,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 namespace {
@@ -29,14 +26,6 @@ Outcome fathom(const std::string& arguments) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
 
-std::filesystem::path fresh_folder(const std::string& name) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("fathom cli test " + std::to_string(getpid())) / name;
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder.parent_path());
-  return folder;
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -44,7 +33,7 @@ bool contains(const std::string& text, const std::string& part) {
 TEST(CommandLine, HelpNamesEverySubcommandAndGivesExamples) {
   const Outcome help = fathom("--help");
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* word : {"run", "list", "gradcheck", "solvers", "Examples:"})
+  for (const char* word : {"run", "list", "gallery", "gradcheck", "solvers", "Examples:"})
     EXPECT_TRUE(contains(help.output, word)) << word;
 }
 
@@ -81,9 +70,9 @@ TEST(CommandLine, AnUnknownCommandNamesTheNearestOne) {
 }
 
 TEST(CommandLine, ABadNumberIsExplainedInOneLine) {
-  const Outcome outcome = fathom("run annuli --iterations -3");
+  const Outcome outcome = fathom("run annuli --seeds -3");
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_TRUE(contains(outcome.output, "--iterations")) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "--seeds")) << outcome.output;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
 }
 
@@ -99,43 +88,6 @@ TEST(CommandLine, GradcheckFailsOnAWrongGradient) {
     EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
     EXPECT_TRUE(contains(outcome.output, "WRONG")) << outcome.output;
   }
-}
-
-TEST(CommandLine, AnnuliTrainsBothModelsAndWritesItsMetrics) {
-  const auto folder = fresh_folder("run with spaces");
-  const Outcome outcome = fathom("run annuli --iterations 3 --out '" + folder.string() + "'");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  for (const char* word : {"loss", "accuracy", "NFE", "parameters", "seconds", "left"}) {
-    EXPECT_TRUE(contains(outcome.output, word) || std::string(word) == "left") << outcome.output;
-  }
-  std::ifstream file(folder / "metrics.json");
-  const auto metrics = nlohmann::json::parse(file);
-  EXPECT_EQ(metrics.at("experiment"), "annuli");
-  EXPECT_EQ(metrics.at("models").at("vanilla").at("parameters"), 165);
-  EXPECT_EQ(metrics.at("models").at("data-controlled").at("parameters"), 229);
-  EXPECT_TRUE(metrics.at("models").at("vanilla").at("NFE").is_number());
-  EXPECT_TRUE(metrics.at("verdicts").is_array());
-}
-
-TEST(CommandLine, TheSameSeedGivesTheSameFigures) {
-  const auto read = [](const std::filesystem::path& folder) {
-    std::ifstream file(folder / "metrics.json");
-    auto metrics = nlohmann::json::parse(file);
-    for (auto& model : metrics["models"]) model.erase("seconds");
-    return metrics;
-  };
-  const auto one = fresh_folder("one"), two = fresh_folder("two");
-  ASSERT_EQ(fathom("run annuli --quiet --iterations 2 --seed 5 --out '" + one.string() + "'").exit_code, 0);
-  ASSERT_EQ(fathom("run annuli --quiet --iterations 2 --seed 5 --out '" + two.string() + "'").exit_code, 0);
-  EXPECT_EQ(read(one), read(two));
-}
-
-TEST(CommandLine, AnOutputFolderThatCannotBeMadeIsSaidBeforeTheWork) {
-  const auto file = fresh_folder("in the way");
-  std::ofstream(file) << "a file";
-  const Outcome outcome = fathom("run annuli --out '" + file.string() + "'");
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_TRUE(contains(outcome.output, "cannot make the run folder")) << outcome.output;
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -66,10 +68,19 @@ void write_metrics(const std::filesystem::path& folder, const RunMetrics& metric
 std::string table(const RunMetrics& metrics) {
   if (metrics.models.empty()) return {};
   std::vector<std::vector<std::string>> rows = {{"model"}};
-  for (const auto& [figure, value] : metrics.models.front().figures) rows[0].push_back(figure);
+  const auto column_of = [&rows](const std::string& figure) {
+    return std::find(rows[0].begin() + 1, rows[0].end(), figure) - rows[0].begin();
+  };
   for (const ModelFigures& model : metrics.models) {
-    rows.push_back({model.name});
-    for (const auto& [figure, value] : model.figures) rows.back().push_back(cell(value));
+    for (const auto& [figure, value] : model.figures) {
+      if (column_of(figure) == std::ssize(rows[0])) rows[0].push_back(figure);
+    }
+  }
+  for (const ModelFigures& model : metrics.models) {
+    std::vector<std::string> row(rows[0].size());
+    row[0] = model.name;
+    for (const auto& [figure, value] : model.figures) row[std::size_t(column_of(figure))] = cell(value);
+    rows.push_back(std::move(row));
   }
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows) {
