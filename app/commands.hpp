@@ -15,5 +15,6 @@ void add_figures(CLI::App& app);
 void add_gallery(CLI::App& app);
 void add_gradcheck(CLI::App& app, int& exit_code);
 void add_solvers(CLI::App& app);
+void add_data(CLI::App& app);
 
 }  // namespace fathom::app

@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   fathom::app::add_gallery(app);
   fathom::app::add_gradcheck(app, exit_code);
   fathom::app::add_solvers(app);
+  fathom::app::add_data(app);
   try {
     app.parse(argc, argv);
     return exit_code;

@@ -11,6 +11,7 @@
 
 #include "fathom/read/cifar10.hpp"
 #include "fathom/read/idx.hpp"
+#include "fathom/read/md5.hpp"
 #include "fathom/read/npy.hpp"
 #include "fathom/read/npz.hpp"
 #include "fathom/read/png.hpp"
@@ -184,6 +185,30 @@ TEST(Cifar10, HasLabelsAndPlanesOfColour) {
                    "record 1 has the label 10, labels go from 0 to 9");
   EXPECT_COMPLAINT(cifar_of(std::string("\x03") + record + "\x01"), "ends early, within record 2");
   EXPECT_COMPLAINT(cifar_of(""), "is empty");
+}
+
+TEST(Cifar10, IsMadeOfAPictureWhoseRowsAreImages) {
+  Array picture{.type = ElementType::uint8, .shape = {2, 1024, 3}};
+  for (std::size_t i = 0; i < 2 * cifar_pixels; ++i) picture.bytes += char(i % 251);
+  const CifarBatch batch = cifar_of(cifar10_file(picture, std::vector{4, 0}));
+  EXPECT_EQ(numbers(batch.labels), (Numbers{4, 0}));
+  const Numbers before = numbers(picture), after = numbers(batch.images);
+  for (std::size_t image : {0, 1})
+    for (std::size_t pixel : {0, 1, 1023})
+      for (std::size_t colour : {0, 1, 2})
+        EXPECT_EQ(after[image * 3072 + colour * 1024 + pixel], before[image * 3072 + pixel * 3 + colour]);
+  EXPECT_COMPLAINT(cifar10_file(picture, std::vector{4}), "a picture of 1 rows of 1024 RGB pixels is needed");
+}
+
+TEST(Md5, HasTheDigestsOfRfc1321) {
+  const auto digest = [](const std::string& bytes) {
+    MemorySource source("test", bytes);
+    return md5(source);
+  };
+  EXPECT_EQ(digest(""), "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_EQ(digest("abc"), "900150983cd24fb0d6963f7d28e17f72");
+  EXPECT_EQ(digest("12345678901234567890123456789012345678901234567890123456789012345678901234567890"),
+            "57edf4a22be3c955ac49da2e2107b67a");
 }
 
 /// The opposite of the reader's work, for any filter.

@@ -6,6 +6,24 @@
 
 namespace fathom {
 
+std::string cifar10_file(const Array& picture, std::span<const int> labels) {
+  constexpr std::size_t colours = 3, pixels = cifar_pixels / colours;
+  const std::vector<std::int64_t> expected = {std::int64_t(labels.size()), std::int64_t(pixels),
+                                              std::int64_t(colours)};
+  if (picture.shape != expected)
+    throw Error(text("a picture of ", labels.size(), " rows of 1024 RGB pixels is needed, one row a label"));
+  std::string file;
+  file.reserve(labels.size() * (1 + cifar_pixels));
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    file += static_cast<char>(labels[row]);
+    for (std::size_t colour = 0; colour < colours; ++colour) {
+      for (std::size_t pixel = 0; pixel < pixels; ++pixel)
+        file += picture.bytes[(row * pixels + pixel) * colours + colour];
+    }
+  }
+  return file;
+}
+
 CifarBatch read_cifar10(ByteSource& source, const ReadLimits& limits) {
   constexpr char classes = 10;
   CifarBatch batch{.images = {.type = ElementType::uint8}, .labels = {.type = ElementType::uint8}};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 
 #include "fathom/read/array.hpp"
 
@@ -18,5 +19,8 @@ struct CifarBatch {
 
 CifarBatch read_cifar10(const std::filesystem::path& path, const ReadLimits& limits = {});
 CifarBatch read_cifar10(ByteSource& source, const ReadLimits& limits = {});
+
+/// The binary file of images that are the rows of one picture, (n, 32 * 32, 3), as some packages ship them.
+std::string cifar10_file(const Array& picture, std::span<const int> labels);
 
 }  // namespace fathom
