@@ -152,7 +152,7 @@ void read_fully(ByteSource& source, std::span<char> into, std::string_view what)
 }
 
 std::string read_string(ByteSource& source, std::size_t count, std::string_view what) {
-  constexpr std::size_t first_piece = std::size_t{1} << 20;
+  constexpr std::size_t first_piece = std::size_t{1} << 16;
   std::string bytes;
   while (bytes.size() < count) {
     const std::size_t have = bytes.size();

@@ -8,7 +8,7 @@ namespace fathom {
 
 namespace {
 
-constexpr std::size_t buffer_size = std::size_t{1} << 18;
+constexpr std::size_t buffer_size = std::size_t{1} << 16;
 
 }  // namespace
 
