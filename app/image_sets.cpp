@@ -46,7 +46,7 @@ void fetch_fashion(const Path& work) {
   if (std::filesystem::exists("/" / fashion_folder)) {  // the package is installed
     std::filesystem::create_directories(work / fashion_folder);
     std::filesystem::copy("/" / fashion_folder, work / fashion_folder,
-                          std::filesystem::copy_options::overwrite_existing);
+                          std::filesystem::copy_options::recursive);
     return;
   }
   run({"sh", "-c", "cd \"$1\" && apt-get download dataset-fashion-mnist", "sh", work.string()});
