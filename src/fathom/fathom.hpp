@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fathom/data/annuli.hpp"
+#include "fathom/data/images.hpp"
 #include "fathom/data/karate_club.hpp"
 #include "fathom/data/toy_sets.hpp"
 #include "fathom/data/trajectories.hpp"
@@ -17,6 +18,9 @@
 #include "fathom/model/flow.hpp"
 #include "fathom/model/neural_ode.hpp"
 #include "fathom/model/regularizers.hpp"
+#include "fathom/read/npy.hpp"
+#include "fathom/read/npz.hpp"
+#include "fathom/read/table_reader.hpp"
 #include "fathom/sensitivity/functional_gradient.hpp"
 #include "fathom/sensitivity/gradient_check.hpp"
 #include "fathom/sensitivity/solve.hpp"
