@@ -35,7 +35,7 @@ class Network(nn.Module):
         p = list(self.values)
         weight, bias = p[0], p[1]
         if work["field"] == "galerkin":
-            s = torch.as_tensor(s, dtype=dtype)
+            s = torch.as_tensor(s, dtype=dtype).reshape(())
             psi = torch.stack([torch.ones_like(s), torch.cos(2 * s), torch.zeros_like(s), torch.sin(2 * s)])
             weight, bias = torch.einsum("j,joi->oi", psi, weight), psi @ bias
         h = functional.linear(z, weight, bias)
@@ -76,7 +76,7 @@ class State(nn.Module):
         z = state[:, :2]
         if work["loss"] == "tracking":
             rate = self.network.rate(s, z)
-            angle = 2 * math.pi * torch.as_tensor(s, dtype=dtype)
+            angle = 2 * math.pi * torch.as_tensor(s, dtype=dtype).reshape(())
             target = torch.stack([torch.cos(angle), torch.sin(angle)])
             return torch.cat([rate, ((z - target) ** 2).sum(1, keepdim=True)], 1)
         with torch.enable_grad():

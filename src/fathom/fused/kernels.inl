@@ -202,7 +202,7 @@ inline void product_backward(const MatrixView<T>& matrix, const T* y_adjoint, T*
 template <class T, std::size_t M, std::size_t N>
 inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T scale, T* gradient,
                         std::int32_t inputs) {
-  V<T> sums[M][N] = {};
+  V<T> sums[M * N] = {};
   for (std::int32_t at = 0; at < width; at += lanes<T>) {
     V<T> values[N];
 #pragma GCC unroll 4
@@ -211,44 +211,137 @@ inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T sc
     for (std::size_t m = 0; m < M; ++m) {
       const V<T> adjoint = load(y_adjoint + m * std::size_t(width) + std::size_t(at));
 #pragma GCC unroll 4
-      for (std::size_t n = 0; n < N; ++n) sums[m][n] += adjoint * values[n];
+      for (std::size_t n = 0; n < N; ++n) sums[m * N + n] += adjoint * values[n];
     }
   }
+  // As many at once as a vector has lanes.
+  constexpr std::size_t most = M * N < std::size_t(lanes<T>) ? M * N : std::size_t(lanes<T>);
+  T totals[M * N];
+#pragma GCC unroll 8
+  for (std::size_t k = 0; k < M * N; k += most) sums_of_lanes<T, int(most)>(sums + k, totals + k);
 #pragma GCC unroll 4
   for (std::size_t m = 0; m < M; ++m) {
 #pragma GCC unroll 4
-    for (std::size_t n = 0; n < N; ++n) gradient[m * std::size_t(inputs) + n] += scale * sum_of_lanes<T>(sums[m][n]);
+    for (std::size_t n = 0; n < N; ++n) gradient[m * std::size_t(inputs) + n] += scale * totals[m * N + n];
   }
 }
 
 template <class T, std::size_t M>
 inline void outer_rows(const T* y_adjoint, const T* x, std::int32_t width, T scale, T* gradient,
-                       std::int32_t inputs) {
-  std::int32_t i = 0;
-  for (; i + 3 <= inputs; i += 3) {
-    outer_block<T, M, 3>(y_adjoint, x + std::size_t(i) * std::size_t(width), width, scale, gradient + i, inputs);
+                       std::int32_t inputs, std::int32_t first) {
+  std::int32_t i = first;
+  const auto at = [&] { return x + std::size_t(i) * std::size_t(width); };
+  for (; i + 2 <= inputs; i += 2) outer_block<T, M, 2>(y_adjoint, at(), width, scale, gradient + i, inputs);
+  if (i < inputs) outer_block<T, M, 1>(y_adjoint, at(), width, scale, gradient + i, inputs);
+}
+
+/// columns (width, lanes) from `lanes` rows of x, in squares of 16-byte vectors.
+template <class T> inline void transpose_rows(const T* x, std::int32_t width, T* columns) {
+  constexpr int side = int(16 / sizeof(T));
+  typedef T Short __attribute__((vector_size(16)));
+  typedef T Loose __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+  typedef typename Traits<T>::Int Places __attribute__((vector_size(16)));
+  for (std::int32_t k = 0; k < lanes<T>; k += side) {
+    for (std::int32_t n = 0; n < width; n += side) {
+      Short rows[std::size_t(side)];
+#pragma GCC unroll 4
+      for (int r = 0; r < side; ++r) {
+        rows[r] = *reinterpret_cast<const Loose*>(x + std::size_t(k + r) * std::size_t(width) + std::size_t(n));
+      }
+      const auto put = [&](int c, Short column) {
+        *reinterpret_cast<Loose*>(columns + std::size_t(n + c) * std::size_t(lanes<T>) + std::size_t(k)) = column;
+      };
+      if constexpr (side == 4) {
+        const Short a = __builtin_shuffle(rows[0], rows[1], Places{0, 4, 1, 5});
+        const Short b = __builtin_shuffle(rows[2], rows[3], Places{0, 4, 1, 5});
+        const Short c = __builtin_shuffle(rows[0], rows[1], Places{2, 6, 3, 7});
+        const Short d = __builtin_shuffle(rows[2], rows[3], Places{2, 6, 3, 7});
+        put(0, __builtin_shuffle(a, b, Places{0, 1, 4, 5}));
+        put(1, __builtin_shuffle(a, b, Places{2, 3, 6, 7}));
+        put(2, __builtin_shuffle(c, d, Places{0, 1, 4, 5}));
+        put(3, __builtin_shuffle(c, d, Places{2, 3, 6, 7}));
+      } else {
+        put(0, __builtin_shuffle(rows[0], rows[1], Places{0, 2}));
+        put(1, __builtin_shuffle(rows[0], rows[1], Places{1, 3}));
+      }
+    }
   }
-  const T* rest = x + std::size_t(i) * std::size_t(width);
-  if (inputs - i == 2) outer_block<T, M, 2>(y_adjoint, rest, width, scale, gradient + i, inputs);
-  if (inputs - i == 1) outer_block<T, M, 1>(y_adjoint, rest, width, scale, gradient + i, inputs);
+}
+
+/// gradient (M outputs, lanes inputs) += scale y_adjoint columns: lanes run over inputs, so that nothing is summed across them.
+template <class T, std::size_t M>
+inline void column_block(const T* y_adjoint, const T* columns, std::int32_t width, T scale, T* gradient,
+                         std::int32_t inputs) {
+  V<T> sums[M] = {};
+  for (std::size_t n = 0; n < std::size_t(width); ++n) {
+    const V<T> values = load(columns + n * std::size_t(lanes<T>));
+#pragma GCC unroll 8
+    for (std::size_t m = 0; m < M; ++m) sums[m] += all<T>(y_adjoint[m * std::size_t(width) + n]) * values;
+  }
+#pragma GCC unroll 8
+  for (std::size_t m = 0; m < M; ++m) {
+    T* row = gradient + m * std::size_t(inputs);
+    store(row, load(row) + scale * sums[m]);
+  }
+}
+
+constexpr std::int32_t widest_transposed = 128;    // samples, of the buffer on the stack
+constexpr std::int32_t fewest_transposed_outputs = 8;  // below, turning x over costs more than it saves
+
+/// The gradient of as many whole vectors of inputs as there are; gives how many inputs it has done.
+template <class T>
+inline std::int32_t gradient_by_columns(const MatrixView<T>& matrix, T* gradient, const T* y_adjoint, const T* x,
+                                        std::int32_t width, T scale) {
+  if (width > widest_transposed || matrix.outputs < fewest_transposed_outputs) return 0;
+  alignas(64) T columns[std::size_t(widest_transposed) * std::size_t(lanes<T>)];
+  std::int32_t i = 0;
+  for (; i + lanes<T> <= matrix.inputs; i += lanes<T>) {
+    transpose_rows(x + std::size_t(i) * std::size_t(width), width, columns);
+    std::int32_t o = 0;
+    const auto rows = [&]<std::size_t M>() {
+      column_block<T, M>(y_adjoint + std::size_t(o) * std::size_t(width), columns, width, scale,
+                         gradient + std::size_t(o) * std::size_t(matrix.inputs) + std::size_t(i), matrix.inputs);
+      o += std::int32_t(M);
+    };
+    while (o + 8 <= matrix.outputs) rows.template operator()<8>();
+    if (o + 4 <= matrix.outputs) rows.template operator()<4>();
+    while (o < matrix.outputs) rows.template operator()<1>();
+  }
+  return i;
+}
+
+template <class T>
+inline void gradient_of_bias(T* gradient, std::int32_t outputs, const T* y_adjoint, std::int32_t width, T scale) {
+  std::int32_t o = 0;
+  constexpr int together = lanes<T> < 4 ? lanes<T> : 4;
+  const auto row = [&](std::int32_t output) { return y_adjoint + std::size_t(output) * std::size_t(width); };
+  if (width == 1) {
+    for (; o < outputs; ++o) gradient[o] += scale * y_adjoint[o];
+    return;
+  }
+  for (; o + together <= outputs; o += together) {
+    V<T> sums[std::size_t(together)] = {};
+    for (std::int32_t at = 0; at < width; at += lanes<T>) {
+#pragma GCC unroll 4
+      for (int k = 0; k < together; ++k) sums[k] += load(row(o + k) + at);
+    }
+    T totals[std::size_t(together)];
+    sums_of_lanes<T, together>(sums, totals);
+#pragma GCC unroll 4
+    for (int k = 0; k < together; ++k) gradient[o + k] += scale * totals[k];
+  }
+  for (; o < outputs; ++o) {
+    V<T> sum{};
+    for (std::int32_t at = 0; at < width; at += lanes<T>) sum += load(row(o) + at);
+    gradient[o] += scale * sum_of_lanes<T>(sum);
+  }
 }
 
 template <class T>
 inline void gradient_of_matrix(const MatrixView<T>& matrix, const MatrixGradient<T>& gradient, const T* y_adjoint,
                                const T* x, std::int32_t width, T scale) {
   const std::int32_t inputs = matrix.inputs, outputs = matrix.outputs;
-  if (gradient.bias && matrix.bias) {
-    for (std::int32_t o = 0; o < outputs; ++o) {
-      const T* row = y_adjoint + std::size_t(o) * std::size_t(width);
-      if (width == 1) {
-        gradient.bias[o] += scale * row[0];
-        continue;
-      }
-      V<T> sum{};
-      for (std::int32_t at = 0; at < width; at += lanes<T>) sum += load(row + at);
-      gradient.bias[o] += scale * sum_of_lanes<T>(sum);
-    }
-  }
+  if (gradient.bias && matrix.bias) gradient_of_bias(gradient.bias, outputs, y_adjoint, width, scale);
   if (!gradient.weight) return;
   if (width == 1) {
     for (std::int32_t o = 0; o < outputs; ++o) {
@@ -260,12 +353,17 @@ inline void gradient_of_matrix(const MatrixView<T>& matrix, const MatrixGradient
     }
     return;
   }
+  const std::int32_t first = gradient_by_columns(matrix, gradient.weight, y_adjoint, x, width, scale);
+  if (first == inputs) return;
   std::int32_t o = 0;
-  const auto at = [&](std::int32_t row) { return y_adjoint + std::size_t(row) * std::size_t(width); };
-  for (; o + 4 <= outputs; o += 4) outer_rows<T, 4>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
-  if (outputs - o == 3) outer_rows<T, 3>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
-  if (outputs - o == 2) outer_rows<T, 2>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
-  if (outputs - o == 1) outer_rows<T, 1>(at(o), x, width, scale, gradient.weight + o * inputs, inputs);
+  const auto rows = [&]<std::size_t M>() {
+    outer_rows<T, M>(y_adjoint + std::size_t(o) * std::size_t(width), x, width, scale,
+                     gradient.weight + std::size_t(o) * std::size_t(inputs), inputs, first);
+    o += std::int32_t(M);
+  };
+  while (o + 4 <= outputs) rows.template operator()<4>();
+  if (o + 2 <= outputs) rows.template operator()<2>();
+  if (o < outputs) rows.template operator()<1>();
 }
 
 /// adjoint of the argument of a function, in place of that of its value.

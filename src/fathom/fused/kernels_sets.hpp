@@ -1,6 +1,8 @@
 /// The kernels of each instruction set, as kernels_<set>.cpp gives them. The last two exist on x86-64 only.
 #pragma once
 
+#include <utility>
+
 #include "fathom/fused/kernels.hpp"
 
 namespace fathom::fused {

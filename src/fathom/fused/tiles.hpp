@@ -9,6 +9,12 @@
 
 namespace fathom::fused {
 
+/// Memory at an address that suits every vector width. A solve needs a dozen blocks and training asks for the same ones in every
+/// iteration, so that each thread keeps a few megabytes of what it was given back: malloc would return blocks of this size to the
+/// system, or merge them, each time.
+void* take_memory(std::size_t bytes);
+void give_memory(void* memory) noexcept;
+
 /// Numbers at an address that suits every vector width, zero at first.
 template <class T> class Buffer {
  public:
@@ -19,12 +25,8 @@ template <class T> class Buffer {
   /// For what is written before it is read: clearing it would cost more than a small solve.
   static Buffer raw(std::size_t size) {
     Buffer buffer;
-    constexpr std::size_t alignment = 64;
-    const std::size_t bytes = (size * sizeof(T) + alignment - 1) / alignment * alignment;
     buffer.size_ = size;
-    if (bytes == 0) return buffer;
-    buffer.data_.reset(static_cast<T*>(std::aligned_alloc(alignment, bytes)));
-    if (!buffer.data_) throw std::bad_alloc();
+    if (size > 0) buffer.data_.reset(static_cast<T*>(take_memory(size * sizeof(T))));
     return buffer;
   }
   T* data() { return data_.get(); }
@@ -37,7 +39,7 @@ template <class T> class Buffer {
 
  private:
   struct Free {
-    void operator()(T* data) const { std::free(data); }
+    void operator()(T* data) const { give_memory(data); }
   };
   std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;

@@ -1,0 +1,89 @@
+#include "fathom/fused/tiles.hpp"
+
+#include <array>
+#include <bit>
+#include <vector>
+
+namespace fathom::fused {
+
+namespace {
+
+constexpr std::size_t alignment = 64;
+constexpr std::size_t smallest_kept = 1024, largest_kept = std::size_t(1) << 22;
+constexpr std::size_t kept_bytes = std::size_t(16) << 20;  // by one thread
+
+/// Stands before every block, so that its size is known when it comes back.
+struct alignas(alignment) Header {
+  std::size_t bytes = 0;
+};
+
+/// Blocks of a thread that nobody uses, by the logarithm of their size.
+class Shelf {
+ public:
+  Shelf() { is_open = true; }
+  ~Shelf() {
+    is_open = false;
+    for (auto& blocks : by_size_) {
+      for (Header* block : blocks) std::free(block);
+    }
+  }
+
+  Header* take(std::size_t bytes) {
+    auto& blocks = of_size(bytes);
+    if (blocks.empty()) return nullptr;
+    Header* block = blocks.back();
+    blocks.pop_back();
+    bytes_ -= bytes;
+    return block;
+  }
+
+  bool keeps(Header* block) {
+    if (bytes_ + block->bytes > kept_bytes) return false;
+    auto& blocks = of_size(block->bytes);
+    if (blocks.capacity() == 0) blocks.reserve(64);
+    if (blocks.size() == blocks.capacity()) return false;
+    blocks.push_back(block);
+    bytes_ += block->bytes;
+    return true;
+  }
+
+  /// False before the first use in a thread and when the thread ends, while other objects may still give memory back.
+  static thread_local bool is_open;
+
+ private:
+  std::vector<Header*>& of_size(std::size_t bytes) { return by_size_[std::size_t(std::countr_zero(bytes))]; }
+
+  std::array<std::vector<Header*>, 64> by_size_;
+  std::size_t bytes_ = 0;
+};
+thread_local bool Shelf::is_open = false;
+
+Shelf& shelf() {
+  static thread_local Shelf mine;
+  return mine;
+}
+
+bool is_kept_size(std::size_t bytes) { return bytes >= smallest_kept && bytes <= largest_kept; }
+
+}  // namespace
+
+void* take_memory(std::size_t bytes) {
+  bytes = std::max(bytes, alignment);
+  bytes = is_kept_size(bytes) ? std::bit_ceil(bytes) : (bytes + alignment - 1) / alignment * alignment;
+  Header* block = is_kept_size(bytes) ? shelf().take(bytes) : nullptr;
+  if (!block) {
+    void* fresh = std::aligned_alloc(alignment, sizeof(Header) + bytes);
+    if (!fresh) throw std::bad_alloc();
+    block = new (fresh) Header{bytes};
+  }
+  return block + 1;
+}
+
+void give_memory(void* memory) noexcept {
+  if (!memory) return;
+  Header* block = static_cast<Header*>(memory) - 1;
+  if (is_kept_size(block->bytes) && Shelf::is_open && shelf().keeps(block)) return;
+  std::free(block);
+}
+
+}  // namespace fathom::fused
