@@ -3,6 +3,7 @@
 A work is a field (an MLP), a batch, a solver's tolerance and a loss; one iteration is forward, loss, all gradients and a step of
 Adam, or the forward solve alone where `trains` is false. Weights are uniform like torch's Linear, from a seed.
 """
+import math
 import random
 
 WORKS = {
@@ -57,6 +58,32 @@ def image_parameters(rng):
             conv(STATES, 4, 1), bias(4, STATES), *linear(rng, 64, CLASSES)]                 # head
 
 
+def rings(rng, batch):
+    """Samples on two noisy rings of radius 1 and 2, and their labels."""
+    points, labels = [], []
+    for i in range(batch):
+        angle, radius = rng.uniform(0, 2 * math.pi), 1 + i % 2
+        points += [round(radius * math.cos(angle) + rng.gauss(0, 0.1), 7), round(radius * math.sin(angle) + rng.gauss(0, 0.1), 7)]
+        labels.append(2.0 * (i % 2) - 1)
+    return dict(shape=[batch, 2], data=points), dict(shape=[batch, 1], data=labels)
+
+
+def spiral(points, last):
+    """z' = A z^3 from (2, 0), A = [[-0.1, 2], [-2, -0.1]], at equally spaced depths; by small steps of rk4."""
+    rate = lambda z: (-0.1 * z[0]**3 + 2 * z[1]**3, -2 * z[0]**3 - 0.1 * z[1]**3)
+    z, data, steps = (2.0, 0.0), [2.0, 0.0], 200
+    h = last / (points - 1) / steps
+    for _ in range((points - 1) * steps):
+        k1 = rate(z)
+        k2 = rate(tuple(a + h / 2 * b for a, b in zip(z, k1)))
+        k3 = rate(tuple(a + h / 2 * b for a, b in zip(z, k2)))
+        k4 = rate(tuple(a + h * b for a, b in zip(z, k3)))
+        z = tuple(a + h / 6 * (p + 2 * q + 2 * r + s) for a, p, q, r, s in zip(z, k1, k2, k3, k4))
+        if (_ + 1) % steps == 0:
+            data += list(z)
+    return dict(shape=[points, 2], data=data)
+
+
 def complete(work, seed=1):
     """The work with every default, its weights and its data."""
     rng = random.Random(seed)
@@ -76,9 +103,9 @@ def complete(work, seed=1):
     work["x"] = normal([batch, work["features"][0]])
     if work["loss"] == "head":
         work["parameters"] += linear(rng, work["features"][-1], 1)
-        work["y"] = dict(shape=[batch, 1], data=[1.0 if i % 2 else -1.0 for i in range(batch)])
+        work["x"], work["y"] = rings(rng, batch)
     if work["loss"] == "points":
-        work["y"] = normal([work["points"] * batch, work["features"][-1]])
+        work["x"], work["y"] = dict(shape=[1, 2], data=[2.0, 0.0]), spiral(work["points"], work["last"])
     if work["loss"] == "tracking":
         work["x"]["data"] = [(1.0 - i % 2) + 0.5 * v for i, v in enumerate(work["x"]["data"])]  # around [1, 0]
     return work

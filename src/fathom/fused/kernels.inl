@@ -216,7 +216,7 @@ inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T sc
   }
   // As many at once as a vector has lanes.
   constexpr std::size_t most = M * N < std::size_t(lanes<T>) ? M * N : std::size_t(lanes<T>);
-  T totals[M * N];
+  T totals[M * N + std::size_t(lanes<T>)];
 #pragma GCC unroll 8
   for (std::size_t k = 0; k < M * N; k += most) sums_of_lanes<T, int(most)>(sums + k, totals + k);
 #pragma GCC unroll 4
@@ -325,7 +325,7 @@ inline void gradient_of_bias(T* gradient, std::int32_t outputs, const T* y_adjoi
 #pragma GCC unroll 4
       for (int k = 0; k < together; ++k) sums[k] += load(row(o + k) + at);
     }
-    T totals[std::size_t(together)];
+    T totals[std::size_t(lanes<T>)];
     sums_of_lanes<T, together>(sums, totals);
 #pragma GCC unroll 4
     for (int k = 0; k < together; ++k) gradient[o + k] += scale * totals[k];

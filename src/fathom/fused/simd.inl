@@ -71,18 +71,28 @@ template <class T, int count> inline V<T> folded(const V<T>* v) {
   }
 }
 
-/// sums[k] = sum of the lanes of v[k], for a power of two of vectors, at most as many as there are lanes.
+/// Every lane becomes the sum of its group of `size` lanes.
+template <class T, int size, int... lane>
+inline V<T> summed_groups(V<T> v, std::integer_sequence<int, lane...> all_lanes) {
+  if constexpr (size == 1) {
+    return v;
+  } else {
+    return summed_groups<T, size / 2>(v + __builtin_shuffle(v, I<T>{(lane ^ (size / 2))...}), all_lanes);
+  }
+}
+template <class T, int size, int... lane>
+inline V<T> firsts_of_groups(V<T> v, std::integer_sequence<int, lane...>) {
+  return __builtin_shuffle(v, I<T>{((lane * size) % lanes<T>)...});
+}
+
+/// sums[k] = sum of the lanes of v[k], for a power of two of vectors, at most as many as there are lanes; `sums` has room for a
+/// whole vector.
 template <class T, int count> inline void sums_of_lanes(const V<T>* v, T* sums) {
   static_assert(count <= lanes<T> && (count & (count - 1)) == 0);
-  const V<T> groups = folded<T, count>(v);
   constexpr int size = lanes<T> / count;
-#pragma GCC unroll 16
-  for (int k = 0; k < count; ++k) {
-    T sum = groups[k * size];
-#pragma GCC unroll 16
-    for (int lane = 1; lane < size; ++lane) sum += groups[k * size + lane];
-    sums[k] = sum;
-  }
+  constexpr auto all_lanes = std::make_integer_sequence<int, lanes<T>>{};
+  const V<T> totals = summed_groups<T, size>(folded<T, count>(v), all_lanes);
+  store(sums, firsts_of_groups<T, size>(totals, all_lanes));
 }
 
 template <class T> inline T sum_of_lanes(V<T> v) {

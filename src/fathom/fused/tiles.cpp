@@ -9,8 +9,8 @@ namespace fathom::fused {
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::size_t smallest_kept = 1024, largest_kept = std::size_t(1) << 22;
-constexpr std::size_t kept_bytes = std::size_t(16) << 20;  // by one thread
+constexpr std::size_t smallest_kept = 1024, largest_kept = std::size_t(1) << 24;
+constexpr std::size_t kept_bytes = std::size_t(32) << 20;  // by one thread
 
 /// Stands before every block, so that its size is known when it comes back.
 struct alignas(alignment) Header {

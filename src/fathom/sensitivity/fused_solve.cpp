@@ -19,7 +19,7 @@ int threads_for(std::int64_t batch) { return batch <= 16 ? 1 : at::get_num_threa
 
 /// Activations are kept for the way back while they stay in a core's second-level cache; beyond it, reading them back costs as
 /// much as computing them again.
-constexpr std::int64_t activation_budget = 512 * 1024;
+constexpr std::int64_t activation_budget = 8 * 1024 * 1024;
 
 fused::EngineOptions engine_options(const Solver& solver) {
   fused::EngineOptions options{.method = solver.method};
