@@ -101,9 +101,15 @@ Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
     // A step cut short by a stop says little of the size that the solution allows: keep what was believed before it.
     size_ = limited(was_cut ? std::max(size_, grown) : grown);
     remember(error.ratio);
+    extend_run(step);
     depth_ = step.end;
+    stay_before_wall();
     if (depth_ == stops_[next_stop_]) ++next_stop_;
   } else {
+    if (!error.finite) {
+      wall_ = step.end;
+      run_ = {};  // steps that shrink towards NaN converge for another reason
+    }
     // The size asked for counts as well: added to a depth and subtracted again, the smallest one may come out larger.
     if (std::min(size, size_) <= smallest) {
       return {.failure = error.finite ? FailureReason::step_too_small : FailureReason::non_finite};
@@ -133,6 +139,45 @@ void AdaptiveWalk::remember(double error) {
   constexpr double floor =
       1e-4;  // an error of zero must not make the next step explode; HNW IV.2 has the same guard
   errors_ = {std::max(error, floor), errors_[0]};
+}
+
+void AdaptiveWalk::stay_before_wall() {
+  if (!wall_) return;
+  const double left = direction() * (*wall_ - depth_);
+  if (left > 0) {
+    size_ = limited(std::min(size_, left / 2));
+  } else {
+    wall_.reset();
+  }
+}
+
+void AdaptiveWalk::extend_run(const Step& step) {
+  constexpr double still_no_longer = 2;  // control may swing a little on the way down
+  const double size = std::abs(step.size());
+  if (run_.length == 0 || step.starts_at_break || size > still_no_longer * run_.shortest) {
+    run_ = {.first_depth = step.start, .first_size = size, .shortest = size, .length = 1};
+  } else {
+    run_.shortest = std::min(run_.shortest, size);
+    ++run_.length;
+  }
+}
+
+std::optional<Convergence> AdaptiveWalk::converges() {
+  // Near a pole a step is a fixed part of the distance to it, so that all steps to come add up to
+  // distance so far / (shrunk - 1). Methods of low order take hundreds of steps for a tenth of the distance.
+  constexpr double clearly = 4, deeply = 1000;
+  constexpr int long_run = 150;
+  if (finished() || run_.length == 0) return {};
+  const double shrunk = run_.first_size / run_.shortest;
+  if (shrunk < (run_.length < long_run ? deeply : clearly)) return {};
+  const double reach = std::abs(depth_ - run_.first_depth) / (shrunk - 1);
+  const double room = std::abs(stops_[next_stop_] - depth_);
+  run_ = {};
+  if (reach >= room) return {};
+  return Convergence{.from = depth_,
+                     .to = depth_ + direction() * std::min(2 * reach, room),
+                     .step = size_,
+                     .smallest = std::max(options_.smallest_step, resolution())};
 }
 
 double AdaptiveWalk::limited(double size) const {

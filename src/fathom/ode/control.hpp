@@ -28,6 +28,14 @@ struct StartNorms {
   double rate = 0;
 };
 
+/// A stretch in which steps that shrink as they did would come to an end.
+struct Convergence {
+  double from = 0;
+  double to = 0;
+  double step = 0;      ///< size of the next one
+  double smallest = 0;  ///< that depths can resolve
+};
+
 struct Verdict {
   bool accepted = false;
   std::optional<FailureReason> failure = {};
@@ -62,7 +70,21 @@ class AdaptiveWalk {
   void choose_first_step(const StartNorms& norms, double probe, double curvature);
   bool needs_first_step() const { return !options_.first_step.has_value(); }
 
+  /// Have steps become shorter for so long that their sum looks finite and ends before the next stop? Asked again, answers
+  /// for what came since.
+  std::optional<Convergence> converges();
+
  private:
+  /// Accepted steps of which none was much longer than one before it.
+  struct Run {
+    double first_depth = 0;
+    double first_size = 0;
+    double shortest = 0;
+    int length = 0;
+  };
+  void extend_run(const Step& step);
+  /// Where NaN was met, steps go half of the way there at most: each attempt halves what is left of it.
+  void stay_before_wall();
   double growth(double error) const;
   void remember(double error);
   double limited(double size) const;
@@ -81,6 +103,8 @@ class AdaptiveWalk {
   bool rejected_before_ = false;
   std::array<double, 2> errors_ = {1, 1};  // of the last two accepted steps
   std::int64_t attempts_ = 0;
+  Run run_ = {};
+  std::optional<double> wall_ = {};  // depth to which a step was not finite, while it is ahead
 };
 
 }  // namespace fathom::ode

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "fathom/ode/control.hpp"
 #include "fathom/ode/failure.hpp"
 #include "fathom/ode/grid.hpp"
+#include "fathom/ode/methods.hpp"
 #include "fathom/ode/report.hpp"
 #include "fathom/ode/step.hpp"
 #include "fathom/ode/steps.hpp"
@@ -46,6 +48,13 @@ concept Engine = requires(E& engine, const Step& step, std::size_t place, double
   { engine.offender() } -> std::convertible_to<std::string>;
 };
 
+/// An engine that can send another one of its kind ahead, from its state and with another method and tolerance.
+template <class E>
+concept Scouting = Engine<E> &&
+    requires(const E& engine, const ButcherTableau& method, const AdaptiveSteps& steps) {
+  { engine.scout(method, steps) } -> std::same_as<E>;
+};
+
 enum class Next { proceed, stop };
 
 /// A finished attempt, as an observer sees it.
@@ -62,6 +71,8 @@ struct Plan {
   std::vector<double> break_points = {};
   std::function<Next(const StepEvent&)> observer = {};
 };
+
+template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths);
 
 namespace detail {
 
@@ -83,7 +94,7 @@ template <class E>
   const FailureSite site{
       .depth = step.start,
       .step = step.size(),
-      .evaluations = engine.evaluations(),
+      .evaluations = engine.evaluations() + report.scouting,
       .component = reason == FailureReason::non_finite ? engine.offender() : std::string{}};
   throw SolveFailure(reason, site, text("no end after ", report.accepted + report.rejected, " steps"));
 }
@@ -131,6 +142,45 @@ void save_reached(E& engine, const Step& step, const std::vector<double>& depths
   }
 }
 
+/// Where steps shrink towards a depth ahead, a scout goes there with a loose tolerance. If even so its steps fall below the
+/// resolution of depth, the state changes by its own size within nothing: it blows up, and the solve need not creep there.
+/// Whatever else the scout meets, in states that only a loose tolerance leads to, is no concern of the solve.
+template <Scouting E>
+void look_ahead(const E& engine, const AdaptiveSteps& steps, const Convergence& ahead, SolveReport& report) {
+  constexpr double loosest = 0.1;
+  constexpr std::int64_t most_attempts = 500;
+  const double looser = loosest / std::max(steps.relative_tolerance, steps.absolute_tolerance);
+  if (looser <= 1) return;
+  AdaptiveSteps loose{.relative_tolerance = looser * steps.relative_tolerance,
+                      .absolute_tolerance = looser * steps.absolute_tolerance,
+                      .norm = steps.norm,
+                      .first_step = ahead.step,
+                      .smallest_step = ahead.smallest,
+                      .step_limit = most_attempts};
+  const Plan plan{.method = bosh3(), .steps = loose};  // at such tolerances a low order is the cheapest
+  E scout = engine.scout(plan.method, loose);
+  std::optional<FailureSite> blow_up;
+  try {
+    integrate(scout, plan, {ahead.from, ahead.to});
+  } catch (const SolveFailure& failure) {
+    if (failure.reason == FailureReason::step_too_small) blow_up = failure.site;
+  } catch (const std::exception&) {}
+  report.scouting += scout.evaluations();
+  if (!blow_up) return;
+  blow_up->evaluations = engine.evaluations() + report.scouting;
+  throw SolveFailure(FailureReason::step_too_small, *blow_up, "");
+}
+
+template <Engine E> void look_ahead(const E&, FixedWalk&, const Plan&, SolveReport&) {}
+
+template <Engine E>
+void look_ahead(const E& engine, AdaptiveWalk& walk, const Plan& plan, SolveReport& report) {
+  if constexpr (Scouting<E>) {
+    if (const auto ahead = walk.converges())
+      look_ahead(engine, std::get<AdaptiveSteps>(plan.steps), *ahead, report);
+  }
+}
+
 template <Engine E, class Walk>
 void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& depths, SolveReport& report) {
   std::size_t next_saved = 0;
@@ -148,10 +198,12 @@ void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& de
       engine.accept();
       save_reached(engine, step, depths, next_saved);
       if (step.ends_at_break) engine.forget_rate();
+      look_ahead(engine, walk, plan, report);
     }
     if (!plan.observer) continue;
     constexpr bool fixed = std::same_as<Walk, FixedWalk>;
-    const StepEvent event{step, verdict.accepted, fixed ? 0 : error.ratio, engine.evaluations()};
+    const StepEvent event{step, verdict.accepted, fixed ? 0 : error.ratio,
+                          engine.evaluations() + report.scouting};
     if (plan.observer(event) == Next::stop && !walk.finished()) {
       report.stopped = true;
       return;
@@ -175,7 +227,7 @@ template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std
     detail::march(engine, AdaptiveWalk(adaptive, plan.method, first, last, plan.break_points), plan, depths,
                   report);
   }
-  report.evaluations = engine.evaluations();
+  report.evaluations = engine.evaluations() + report.scouting;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return report;
 }

@@ -32,6 +32,9 @@ class PlainEngine {
   void forget_rate() { has_rate_ = rate_is_next_ = false; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
+  PlainEngine scout(const ButcherTableau& method, const AdaptiveSteps& steps) const {
+    return {rate_, state_, method, steps};
+  }
 
   const State& state() const { return state_; }
   const std::vector<State>& saved() const { return saved_; }

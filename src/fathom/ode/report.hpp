@@ -9,6 +9,7 @@ namespace fathom::ode {
 struct SolveReport {
   std::int64_t evaluations = 0;           ///< of the field, forwards
   std::int64_t backward_evaluations = 0;  ///< of the field and its vector-Jacobian product, for gradients
+  std::int64_t scouting = 0;  ///< of the evaluations forwards, those that looked ahead for a blow-up
   std::int64_t accepted = 0;
   std::int64_t rejected = 0;
   double smallest_step = 0;  ///< magnitudes, over accepted steps
