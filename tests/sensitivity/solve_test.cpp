@@ -31,8 +31,8 @@ struct VanDerPol {
     return solve(field, z0, torch::linspace(0, 1, saved, float64), solver, sensitivity);
   }
   /// |g - g_reference|_1 of each sample, g = d sum(z(1)) / dz0
-  Tensor errors(const Sensitivity& sensitivity) const {
-    const Tensor given = gradient(solved(1e-4, sensitivity).states[-1].sum(), z0);
+  Tensor errors(double tolerance, const Sensitivity& sensitivity) const {
+    const Tensor given = gradient(solved(tolerance, sensitivity).states[-1].sum(), z0);
     const Tensor reference = gradient(solved(1e-10, Discrete{}, 2).states[-1].sum(), z0);
     return (given - reference).abs().sum(1);
   }
@@ -41,17 +41,40 @@ struct VanDerPol {
 class Solves : public EverySensitivity {};
 INSTANTIATE_TEST_SUITE_P(By, Solves, ::testing::ValuesIn(all_sensitivities()), name_of);
 
-TEST_P(Solves, VanDerPolGradientIsNearTheReferenceForEverySample) {
-  const VanDerPol problem{.stiffness = 0.1, .norm = ErrorNorm::per_sample};
-  EXPECT_LT(problem.errors(sensitivity()).max().item<double>(), 1e-3);
-}
+/// How exact the gradient of one sample is, where error control decides on steps for all: a tolerance of 1e-4 bounds the error
+/// of a step in the chosen norm, not the error of a gradient. The steps here are so long (two or three for the whole span with
+/// the norm of the batch) that far starts pay for near ones, and that Discrete, the exact gradient of the computed
+/// solution, shows how that solution's error changes with the start. The adjoints restart at each of the 100 saved depths
+/// and show the error of the states alone.
+struct VanDerPolCase {
+  double stiffness;
+  ErrorNorm norm;
+  double tolerance;
+  double worst_discrete, worst_adjoint;  // bounds over 1024 samples, a little above what is measured
+};
 
-/// Normal starts reach further out, where the field is steep: with the error norm of the literature a few far starts
-/// pay for the many near ones; the batch as a whole is within 1e-3.
-TEST_P(Solves, VanDerPolGradientIsNearTheReferenceOnAverageWithTheNormOfTheBatch) {
-  for (const double stiffness : {0.1, 0.5, 1.0}) {
-    const VanDerPol problem{.stiffness = stiffness};
-    EXPECT_LT(problem.errors(sensitivity()).mean().item<double>(), 1e-3) << "stiffness " << stiffness;
+const std::vector<VanDerPolCase> van_der_pol_cases = {
+    {0.1, ErrorNorm::per_sample, 1e-4, 1e-3, 1e-4},  // 9.1e-4, 9.0e-5
+    {0.5, ErrorNorm::per_sample, 1e-4, 3e-3, 2e-4},  // 2.2e-3 (all but two below 1e-3), 1.4e-4
+    {0.1, ErrorNorm::per_sample, 1e-5, 1e-4, 1e-5},  // 3.7e-5, 6.9e-6
+    {0.5, ErrorNorm::per_sample, 1e-5, 2e-4, 2e-5},  // 1.0e-4, 1.4e-5
+    {0.1, ErrorNorm::batch, 1e-4, 1.2e-2, 1e-3},     // 9.6e-3, 6.4e-4
+    {0.5, ErrorNorm::batch, 1e-4, 2.5e-2, 6e-3},     // 1.9e-2, 5.2e-3
+    {0.1, ErrorNorm::batch, 1e-5, 1e-3, 1e-4},       // 2.5e-4, 3.4e-5
+    {0.5, ErrorNorm::batch, 1e-5, 3e-3, 3e-4},       // 2.8e-3, 2.8e-4
+};
+
+TEST_P(Solves, VanDerPolGradientOfEverySampleIsAsNearTheReferenceAsItsNormAllows) {
+  const bool is_adjoint = std::holds_alternative<Adjoint>(sensitivity()) ||
+                          std::holds_alternative<InterpolatedAdjoint>(sensitivity());
+  for (const VanDerPolCase& given : van_der_pol_cases) {
+    const VanDerPol problem{.stiffness = given.stiffness, .norm = given.norm};
+    const Tensor errors = problem.errors(given.tolerance, sensitivity());
+    EXPECT_LT(errors.max().item<double>(), is_adjoint ? given.worst_adjoint : given.worst_discrete)
+        << "stiffness " << given.stiffness << ", tolerance " << given.tolerance;
+    const bool every_sample_counts = given.norm == ErrorNorm::per_sample;
+    EXPECT_LE((errors > 1e-3).sum().item<std::int64_t>(), every_sample_counts ? 2 : 120);
+    EXPECT_LT(errors.mean().item<double>(), 1e-3);
   }
 }
 
