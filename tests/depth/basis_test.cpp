@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <numeric>
 
 #include "fathom/support/error.hpp"
 #include "support/gradients.hpp"
@@ -27,6 +28,8 @@ std::vector<DepthBasis> smooth_bases() {
           gaussian_radial({.centres = 3, .span = shifted, .width = 0.7}),
           multiquadric_radial(),
           multiquadric_radial({.centres = 4, .span = shifted}),
+          gaussian_radial({.centres = 4, .normalised = true}),
+          multiquadric_radial({.span = shifted, .normalised = true}),
           torchdyn_fourier(3)};
 }
 
@@ -184,10 +187,21 @@ double constant_at(const DepthBasis& basis, double s) {
 TEST(EveryBasis, MakesAConstantOfItsConstantCoefficients) {
   for (auto bases : {smooth_bases(), piecewise_bases()}) {
     for (const DepthBasis& basis : bases) {
-      const bool is_radial =
-          basis.name.find("radial") != std::string::npos;  // those do not contain the constants
+      // Radial functions contain the constants only when they are normalised.
+      const bool is_radial = basis.name == "gaussian radial" || basis.name == "multiquadric radial";
       for (double s = 0; s <= 1; s += 0.01)
         EXPECT_NEAR(constant_at(basis, s), 1, is_radial ? 0.05 : 1e-14) << basis.name;
+    }
+  }
+}
+
+TEST(NormalisedRadial, IsAPartitionOfUnityHoweverFarBeyondTheSpan) {
+  for (const DepthBasis& basis :
+       {gaussian_radial({.normalised = true}), multiquadric_radial({.normalised = true})}) {
+    for (double s : {-1e6, -30.0, -1.0, 0.0, 0.3, 1.0, 2.0, 30.0, 1e6}) {
+      const auto psi = basis.values(s), slopes = basis.slopes(s);
+      EXPECT_NEAR(std::accumulate(psi.begin(), psi.end(), 0.0), 1, 1e-14) << basis.name << " at " << s;
+      EXPECT_NEAR(std::accumulate(slopes.begin(), slopes.end(), 0.0), 0, 1e-12) << basis.name << " at " << s;
     }
   }
 }

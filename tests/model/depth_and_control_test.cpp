@@ -55,6 +55,20 @@ TEST_F(DepthAndControl, GradientOfTheDepthIsTheRateAtItsEnd) {
   }
 }
 
+TEST_F(DepthAndControl, StackedLayersUnderAdaptiveDepthJumpWhereEachSampleIs) {
+  auto stacked = mlp({.features = {2, 5, 2}, .basis = piecewise_constant({.pieces = 3})});
+  stacked->to(float64);
+  randomize(*stacked);
+  const Field field = depth_varying(stacked);
+  const Tensor depths = torch::tensor({0.2, 0.5, 0.9, 1.0}, float64);
+  NeuralOde ode(field, {.solver = adaptive(dopri5(), 1e-9)});
+  const Tensor together = ode->solve_scaled(x, depths).states[-1];
+  for (std::int64_t i = 0; i < 4; ++i) {
+    NeuralOde alone(field, {.last = depths[i].item<double>(), .solver = tight});
+    EXPECT_LT(distance(together.narrow(0, i, 1), alone->forward(x.narrow(0, i, 1))), 1e-5) << i;
+  }
+}
+
 TEST_F(DepthAndControl, EverySampleRunsToItsOwnDepth) {
   const Field field = depth_varying(network(2, 2));
   const Tensor depths = torch::tensor({0.3, 1.0, 2.2, 0.0}, float64);

@@ -38,6 +38,19 @@ class Flows : public ::testing::Test {
   void SetUp() override { torch::manual_seed(21); }
 };
 
+TEST_F(Flows, CloneDeeply) {
+  Flow flow(controlled(network(4, 2)), standard_normal(2, float64), {.last = 0.7, .solver = tight});
+  const Tensor x = torch::randn({5, 2}, float64), condition = torch::randn({5, 2}, float64);
+  const Tensor before = flow->log_prob(x, condition).detach();
+  const auto copy = std::dynamic_pointer_cast<FlowImpl>(flow->clone());
+  ASSERT_NE(copy, nullptr);
+  EXPECT_TRUE(torch::equal(copy->log_prob(x, condition), before));
+  const torch::NoGradGuard no_graph;
+  for (Tensor parameter : copy->parameters()) parameter.add_(0.1);
+  EXPECT_TRUE(torch::equal(flow->log_prob(x, condition), before));
+  EXPECT_FALSE(torch::equal(copy->log_prob(x, condition), before));
+}
+
 /// z' = A z + b carries x to E x + c; under z ~ N(m, D) then x ~ N(E^-1 (m - c), E^-1 D E^-T).
 struct LinearFlow {
   Tensor A = torch::tensor({{0.4, -1.1}, {0.7, -0.2}}, float64), b = torch::tensor({0.3, -0.6}, float64);

@@ -157,6 +157,31 @@ TEST_F(NeuralOdes, CloneTheirInputLayerAndDepthNetwork) {
   EXPECT_FALSE(torch::equal(adaptive_copy->forward(x), adaptive_depth->forward(x)));
 }
 
+TEST_F(NeuralOdes, TakeASequentialAsInputLayer) {
+  const auto layers = [] {
+    return torch::nn::Sequential(torch::nn::Linear(2, 5), torch::nn::Tanh(), torch::nn::Linear(5, 3));
+  };
+  torch::nn::Sequential h_x = layers();
+  NeuralOde ode(autonomous(network(3, 3)), {.input_layer = h_x});
+  ode->to(float64);
+  const Tensor end = ode->forward(x);
+  EXPECT_TRUE(torch::equal(end, NeuralOde(ode->field())->forward(h_x->forward(x))));
+  EXPECT_TRUE(names(*ode).contains("input_layer.0.weight") && names(*ode).contains("input_layer.2.bias"));
+  EXPECT_GT(gradient(end.sum(), h_x->ptr(0)->as<torch::nn::Linear>()->weight).abs().max().item<double>(), 0);
+
+  const auto copy = std::dynamic_pointer_cast<NeuralOdeImpl>(ode->clone());
+  EXPECT_TRUE(torch::equal(copy->forward(x), end));
+  const torch::NoGradGuard no_graph;
+  for (Tensor parameter : h_x->parameters()) parameter.zero_();
+  EXPECT_TRUE(torch::equal(copy->forward(x), end));
+
+  PartialAugmentation partial(layers());
+  partial->to(float64);
+  EXPECT_EQ(partial->forward(x).sizes(), (std::vector<std::int64_t>{x.size(0), 5}));
+  NeuralOde without(autonomous(network(2, 2)), {.input_layer = torch::nn::Sequential()});
+  EXPECT_EQ(message_of([&] { without->forward(x); }), "a chain of layers needs at least one, got none");
+}
+
 TEST_F(NeuralOdes, MoveBetweenFloat32AndFloat64) {
   for (const auto& [field, input] : clonable()) {
     NeuralOde ode(field, {.solver = fixed(rk4(), 2)});

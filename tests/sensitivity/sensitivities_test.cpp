@@ -205,6 +205,22 @@ TEST_P(SourcesOfParameters, AreOneForEachParameter) {
             "`sources` must be empty or one for each of the 1 parameters, got 2");
 }
 
+TEST(SourcesOfParametersByUnrolled, MustBeTheParametersThemselves) {
+  const Tensor x = variable(0.7), theta = x.exp(), seen = theta.detach().requires_grad_();
+  const auto run = [&](const Tensor& parameter) {
+    VectorField field = decay(parameter);
+    field.sources = {theta};
+    const Solution solution = solve(field, torch::ones({1}, float64), {0.0, 1.0}, precise, Unrolled{});
+    return gradient(solution.states[-1].sum(), x).item<double>();
+  };
+  EXPECT_EQ(message_of([&] { run(seen); }),
+            "with `Unrolled`, parameter 0 of the field must be its own source, got a copy, which would lose "
+            "the gradient; "
+            "give the source itself in `parameters`");
+  const double k = std::exp(0.7);
+  EXPECT_NEAR(run(theta), -k * std::exp(-k), 1e-9);
+}
+
 class AdjointsOwnSolver : public ::testing::TestWithParam<NamedSensitivity> {
  protected:
   /// The parameter's sensitivity with the given options.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "fathom/support/error.hpp"
 
@@ -69,6 +70,30 @@ std::size_t piece_of(const Values& points, double s) {
   return std::size_t(right - points.begin()) - 1;
 }
 
+/// psi_j / sum_k psi_k, for functions that are positive. So far beyond the span that all vanish, the outermost is 1.
+DepthBasis shares_of(const DepthBasis& plain, const DepthSpan& span) {
+  DepthBasis basis = plain;
+  basis.name = "normalised " + plain.name;
+  basis.values = [=, values = plain.values](double s) {
+    Values psi = values(s);
+    const double sum = std::accumulate(psi.begin(), psi.end(), 0.0);
+    if (sum == 0) return unit(psi.size(), s < span.first ? 0 : psi.size() - 1);
+    for (double& value : psi) value /= sum;
+    return psi;
+  };
+  basis.slopes = [values = plain.values, slopes = plain.slopes](double s) {
+    const Values psi = values(s);
+    Values slope = slopes(s);
+    const double sum = std::accumulate(psi.begin(), psi.end(), 0.0);
+    if (sum == 0) return Values(psi.size(), 0.0);
+    const double sum_slope = std::accumulate(slope.begin(), slope.end(), 0.0);
+    for (std::size_t j = 0; j < psi.size(); ++j) slope[j] = (slope[j] - psi[j] * sum_slope / sum) / sum;
+    return slope;
+  };
+  basis.constant = Values(basis.size, 1.0);
+  return basis;
+}
+
 DepthBasis radial(const char* name, const RadialOptions& options, double (*function)(double),
                   double (*slope)(double)) {
   check(options.span);
@@ -90,6 +115,7 @@ DepthBasis radial(const char* name, const RadialOptions& options, double (*funct
     for (double centre : centres) psi.push_back(slope((s - centre) / width) / width);
     return psi;
   };
+  if (options.normalised) return shares_of(basis, options.span);
   basis.constant = closest_to_one(basis, options.span);
   return basis;
 }

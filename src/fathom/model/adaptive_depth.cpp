@@ -24,7 +24,7 @@ std::shared_ptr<torch::nn::Module> PaperDepthImpl::clone(const torch::optional<t
   return copy;
 }
 
-AdaptiveDepthImpl::AdaptiveDepthImpl(Field field, torch::nn::AnyModule depth, NeuralOdeOptions options)
+AdaptiveDepthImpl::AdaptiveDepthImpl(Field field, AnyLayer depth, NeuralOdeOptions options)
     : ode_(std::move(field), std::move(options)), depth_(std::move(depth)) {
   require(!depth_.is_empty(), "adaptive depth needs a network g(x) for the depth, got none");
   register_module("ode", ode_);

@@ -1,7 +1,11 @@
 /// A Neural ODE whose samples run to depths of their own: output z(g(x)), gradients into g.                  (M9, G6)
 /// A rescaling, not another solver: z' = g(x) f(g(x) tau, x, z) for tau in [0, 1].
 ///
-///   AdaptiveDepth model(depth_varying(net), torch::nn::AnyModule(PaperDepth(1)));
+///   AdaptiveDepth model(depth_varying(net), PaperDepth(1));
+///
+/// A field that jumps at break points (stacked layers) jumps at another tau for every sample, so no step can land on all of
+/// them: error control finds the jumps by itself, with shorter steps there, and FixedSteps step over them. To land on them, solve
+/// samples of one depth together.
 #pragma once
 
 #include "fathom/model/neural_ode.hpp"
@@ -24,7 +28,7 @@ TORCH_MODULE(PaperDepth);
 class AdaptiveDepthImpl : public torch::nn::Module {
  public:
   /// `depth` maps the input to one value a sample that is not negative, shape (batch) or (batch, 1).
-  AdaptiveDepthImpl(Field field, torch::nn::AnyModule depth, NeuralOdeOptions options = {});
+  AdaptiveDepthImpl(Field field, AnyLayer depth, NeuralOdeOptions options = {});
 
   Tensor forward(const Tensor& x);
   /// States at the given fractions of each sample's depth.
@@ -38,13 +42,13 @@ class AdaptiveDepthImpl : public torch::nn::Module {
 
  private:
   NeuralOde ode_;
-  torch::nn::AnyModule depth_;
+  AnyLayer depth_;
 };
 
 class AdaptiveDepth : public torch::nn::ModuleHolder<AdaptiveDepthImpl> {
  public:
   using torch::nn::ModuleHolder<AdaptiveDepthImpl>::ModuleHolder;
-  AdaptiveDepth(Field field, torch::nn::AnyModule depth, NeuralOdeOptions options = {})
+  AdaptiveDepth(Field field, AnyLayer depth, NeuralOdeOptions options = {})
       : ModuleHolder(
             std::make_shared<AdaptiveDepthImpl>(std::move(field), std::move(depth), std::move(options))) {}
 };

@@ -28,7 +28,7 @@ std::shared_ptr<torch::nn::Module> ZeroAugmentationImpl::clone(const torch::opti
   return std::make_shared<ZeroAugmentationImpl>(features_, side_);
 }
 
-PartialAugmentationImpl::PartialAugmentationImpl(torch::nn::AnyModule layer, Side side)
+PartialAugmentationImpl::PartialAugmentationImpl(AnyLayer layer, Side side)
     : layer_(std::move(layer)), side_(side) {
   require(!layer_.is_empty(), "a partial augmentation needs a layer for the added features, got none");
   register_module("layer", layer_.ptr());

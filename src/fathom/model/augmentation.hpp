@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "fathom/depth/depth_module.hpp"
+#include "fathom/model/any_layer.hpp"
 
 namespace fathom {
 
@@ -29,16 +29,13 @@ TORCH_MODULE(ZeroAugmentation);
 
 class PartialAugmentationImpl : public torch::nn::Module {
  public:
-  explicit PartialAugmentationImpl(torch::nn::AnyModule layer, Side side = Side::end);
-  template <class Module>
-  explicit PartialAugmentationImpl(torch::nn::ModuleHolder<Module> layer, Side side = Side::end)
-      : PartialAugmentationImpl(torch::nn::AnyModule(std::move(layer)), side) {}
+  explicit PartialAugmentationImpl(AnyLayer layer, Side side = Side::end);
   Tensor forward(const Tensor& x);
   std::shared_ptr<torch::nn::Module> clone(
       const torch::optional<torch::Device>& device = torch::nullopt) const override;
 
  private:
-  torch::nn::AnyModule layer_;
+  AnyLayer layer_;
   Side side_;
 };
 TORCH_MODULE(PartialAugmentation);

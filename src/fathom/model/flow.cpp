@@ -29,6 +29,12 @@ FlowImpl::FlowImpl(Field field, Density base, FlowOptions options)
   register_module("field", field_);
 }
 
+std::shared_ptr<torch::nn::Module> FlowImpl::clone(const torch::optional<torch::Device>& device) const {
+  auto copy = std::make_shared<FlowImpl>(field_->clone_field(device), base_, options_);
+  copy->train(is_training());
+  return copy;
+}
+
 void FlowImpl::check(const Tensor& x, const Tensor& condition) const {
   require(x.dim() == 2, "a flow needs samples of shape (batch, features), got ", x.sizes());
   if (options_.controlled_by_sample) {

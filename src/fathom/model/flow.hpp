@@ -50,6 +50,9 @@ class FlowImpl : public torch::nn::Module {
   const Field& field() const { return field_; }
   const Density& base() const { return base_; }
   FlowOptions& options() { return options_; }
+  /// The field's parameters are copied; the base density, a pair of functions, is shared.
+  std::shared_ptr<torch::nn::Module> clone(
+      const torch::optional<torch::Device>& device = torch::nullopt) const override;
 
  private:
   enum class Carries { state, state_and_divergence };

@@ -5,7 +5,7 @@
 ///
 /// The control x of a controlled field is the module's own input unless another one is given; to control by the raw input
 /// of the whole model, let the module apply the input layer itself:
-///   NeuralOde(controlled(net), NeuralOdeOptions{.input_layer = torch::nn::AnyModule(h_x)})
+///   NeuralOde(controlled(net), NeuralOdeOptions{.input_layer = h_x})
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 
 #include "fathom/field/field.hpp"
 #include "fathom/field/running_loss.hpp"
+#include "fathom/model/any_layer.hpp"
 #include "fathom/sensitivity/solve.hpp"
 
 namespace fathom {
@@ -26,7 +27,7 @@ struct NeuralOdeOptions {
   /// Every sample has steps of its own and finishes on its own: for batches of mixed stiffness, where joint steps would be
   /// the smallest of all. The report then gives means over the samples, rounded up.
   bool steps_per_sample = false;
-  torch::nn::AnyModule input_layer = {};  ///< h_x; then the control is its input, the raw x
+  AnyLayer input_layer = {};  ///< h_x, one layer or a Sequential; then the control is its input, the raw x
   std::vector<RunningLoss> running_losses =
       {};  ///< integrals are in Solution::running_loss, (depths, batch[, losses])
 };

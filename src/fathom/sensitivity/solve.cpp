@@ -136,6 +136,17 @@ void check_independent(const std::vector<Tensor>& parameters) {
   }
 }
 
+/// The plain graph runs from the parameters: it does not know of sources that they were copied from.
+void check_connected(const std::vector<Tensor>& parameters, const std::vector<Tensor>& sources) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    require(!sources[i].requires_grad() || parameters[i].is_same(sources[i]), "with `Unrolled`, parameter ",
+            i,
+            " of the field must be its own source, got a copy, which would lose the gradient; give the "
+            "source itself in "
+            "`parameters`");
+  }
+}
+
 void check_start(const Tensor& z0) {
   require(z0.defined(), "`z0` must be a tensor, got an undefined one");
   const auto type = z0.scalar_type();
@@ -186,6 +197,7 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
     check_independent(field.parameters);
     parts = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
   } else {
+    if (differentiated) check_connected(field.parameters, sources);
     request->run(start, {.stages = solver.dense}, /*differentiated=*/false);
     const Tensor flat = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
     for (std::size_t part = 0; part < request->field.parts.size(); ++part) {
