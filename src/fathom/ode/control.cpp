@@ -165,7 +165,7 @@ void AdaptiveWalk::extend_run(const Step& step) {
 std::optional<Convergence> AdaptiveWalk::converges() {
   // Near a pole a step is a fixed part of the distance to it, so that all steps to come add up to
   // distance so far / (shrunk - 1). Methods of low order take hundreds of steps for a tenth of the distance.
-  constexpr double clearly = 4, deeply = 1000;
+  constexpr double clearly = 10, deeply = 1000;
   constexpr int long_run = 150;
   if (finished() || run_.length == 0) return {};
   const double shrunk = run_.first_size / run_.shortest;
