@@ -5,8 +5,9 @@
 
 namespace fathom::app {
 
-/// 0: done; 1: it ran and the answer is no (a wrong gradient, a failed run); 2: the command could not be understood.
-enum ExitCode { success = 0, failure = 1, usage_error = 2 };
+/// 0: done; 1: it ran and the answer is no (a wrong gradient, a failed run); 2: the command could not be understood;
+/// 130: interrupted by Ctrl-C, what was done is saved.
+enum ExitCode { success = 0, failure = 1, usage_error = 2, interrupted = 130 };
 
 void add_run(CLI::App& app);
 void add_list(CLI::App& app);
@@ -16,5 +17,10 @@ void add_gallery(CLI::App& app);
 void add_gradcheck(CLI::App& app, int& exit_code);
 void add_solvers(CLI::App& app);
 void add_data(CLI::App& app);
+void add_train(CLI::App& app, int& exit_code);
+void add_predict(CLI::App& app);
+void add_forecast(CLI::App& app);
+void add_sample(CLI::App& app);
+void add_completion(CLI::App& app);
 
 }  // namespace fathom::app

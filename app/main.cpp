@@ -60,12 +60,14 @@ int main(int argc, char** argv) {
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(
       "Examples:\n"
+      "  fathom train iris.csv --label species\n"
+      "                                  a model from a table; then predict, forecast, sample\n"
       "  fathom list                     what can be run\n"
       "  fathom run annuli --quick       concentric rings, four models, one page to look at\n"
       "  fathom view                     look at the runs in a browser\n"
       "  fathom gradcheck                are the gradients right on this machine?\n"
       "  fathom solvers                  the Runge-Kutta methods and their orders\n\n"
-      "Exit codes: 0 done, 1 failed or the answer is no, 2 the command was not understood.");
+      "Exit codes: 0 done, 1 failed or the answer is no, 2 the command was not understood, 130 interrupted.");
   int exit_code = fathom::app::success;
   fathom::app::add_list(app);
   fathom::app::add_run(app);
@@ -75,6 +77,11 @@ int main(int argc, char** argv) {
   fathom::app::add_gradcheck(app, exit_code);
   fathom::app::add_solvers(app);
   fathom::app::add_data(app);
+  fathom::app::add_train(app, exit_code);
+  fathom::app::add_predict(app);
+  fathom::app::add_forecast(app);
+  fathom::app::add_sample(app);
+  fathom::app::add_completion(app);
   try {
     app.parse(argc, argv);
     return exit_code;

@@ -105,7 +105,7 @@ template <class Settings, class Visitor> void describe(Settings& settings, Visit
   visit("window", settings.window,
         "Series: observations that are predicted from one start; 0: the whole series");
   visit("iterations", settings.iterations, "Steps of the optimiser");
-  visit("batch", settings.batch, "Samples (series: windows) an iteration; 0: all");
+  visit("batch", settings.batch, "Rows (series: windows) an iteration; 0: all rows, or 32 windows");
   visit("optimizer", settings.optimizer, "adam, adamw, sgd or lbfgs");
   visit("learning-rate", settings.learning_rate, "0: 1 for lbfgs, 0.01 for the others");
   visit("weight-decay", settings.weight_decay, "Of adam, adamw and sgd");

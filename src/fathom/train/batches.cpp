@@ -9,19 +9,15 @@
 
 namespace fathom {
 
-namespace {
-
-/// Fisher and Yates; std::shuffle may give another order with another standard library.
-std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
+// Fisher and Yates by hand: std::shuffle may give another order with another standard library.
+torch::Tensor shuffled_rows(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
   std::seed_seq mixed{seed, seed >> 32, std::uint64_t(epoch)};
   std::mt19937_64 random(mixed);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
   for (std::size_t last = rows.size(); last > 1; --last) std::swap(rows[last - 1], rows[random() % last]);
-  return rows;
+  return torch::tensor(rows);
 }
-
-}  // namespace
 
 Batches::Batches(const BatchOptions& options) : options_(options) {
   require(options.samples >= 1, "batches need at least one sample, got ", options.samples);
@@ -38,7 +34,7 @@ torch::Tensor Batches::rows(std::int64_t iteration) {
   }
   const std::int64_t epoch = iteration / per_epoch();
   if (epoch != epoch_) {
-    order_ = torch::tensor(shuffled(options_.samples, options_.seed, epoch));
+    order_ = shuffled_rows(options_.samples, options_.seed, epoch);
     epoch_ = epoch;
   }
   const std::int64_t first = iteration % per_epoch() * options_.size;

@@ -17,6 +17,9 @@ struct BatchOptions {
   std::uint64_t seed = 0;
 };
 
+/// 0 .. count - 1 in an order that follows from the two numbers alone, (count) int64.
+torch::Tensor shuffled_rows(std::int64_t count, std::uint64_t seed, std::int64_t epoch = 0);
+
 class Batches {
  public:
   explicit Batches(const BatchOptions& options);

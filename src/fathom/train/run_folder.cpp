@@ -48,7 +48,7 @@ void make_run_folder(const std::filesystem::path& folder) {
   }
 }
 
-void write_metrics(const std::filesystem::path& folder, const RunMetrics& metrics) {
+std::string metrics_json(const RunMetrics& metrics) {
   nlohmann::ordered_json document{
       {"experiment", metrics.experiment}, {"size", metrics.size}, {"seed", metrics.seed}};
   document["models"] = nlohmann::ordered_json::object();
@@ -62,7 +62,11 @@ void write_metrics(const std::filesystem::path& folder, const RunMetrics& metric
                                     {"threshold", number(verdict.threshold)},
                                     {"holds", verdict.holds}});
   }
-  write_atomically(folder / "metrics.json", document.dump(2) + "\n");
+  return document.dump(2) + "\n";
+}
+
+void write_metrics(const std::filesystem::path& folder, const RunMetrics& metrics) {
+  write_atomically(folder / "metrics.json", metrics_json(metrics));
 }
 
 std::string table(const RunMetrics& metrics) {

@@ -37,7 +37,8 @@ struct RunMetrics {
 /// Makes the folder; throws Error with one sentence when it cannot be written to.
 void make_run_folder(const std::filesystem::path& folder);
 
-/// Writes `folder`/metrics.json.
+/// The content of metrics.json, and the file itself.
+std::string metrics_json(const RunMetrics& metrics);
 void write_metrics(const std::filesystem::path& folder, const RunMetrics& metrics);
 
 /// The models' figures as an aligned table.

@@ -1,0 +1,329 @@
+#include "task_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fathom/support/error.hpp"
+#include "fathom/train/batches.hpp"
+
+namespace fathom::app {
+
+namespace {
+
+constexpr std::size_t courses_to_split = 5;  // fewer are split in time instead
+
+Task task_of(const TrainSettings& settings) {
+  if (settings.task != "auto") return value_named<Task>("task", settings.task);
+  if (!settings.label.empty()) return Task::classification;
+  if (!settings.target.empty()) return Task::regression;
+  require(!settings.time.empty(),
+          "say what to learn: --label COLUMN (classification), --target COLUMN (regression), --time COLUMN "
+          "(series) or "
+          "--task density");
+  return Task::series;
+}
+
+/// A flag that the task needs, or cannot use.
+void check_flags(const TrainSettings& settings, Task task) {
+  const auto flag = [&](const char* name, bool given, Task owner, bool needed) {
+    require(!given || task == owner, "`", name, "` is for ", name_of(owner), ", but the task is ",
+            name_of(task), "; leave one of them out");
+    require(given || task != owner || !needed, "a ", name_of(owner), " needs `", name, "`");
+  };
+  flag("--label", !settings.label.empty(), Task::classification, true);
+  flag("--target", !settings.target.empty(), Task::regression, true);
+  flag("--time", !settings.time.empty(), Task::series, true);
+  flag("--series", !settings.series.empty(), Task::series, false);
+  require(settings.inputs.empty() || settings.ignore.empty(), "give `--inputs` or `--ignore`, not both");
+  const auto fraction = [](const char* name, double value) {
+    require(value >= 0 && value < 1, "`", name, "` is a fraction of the data from 0 to 1, got ", value);
+  };
+  fraction("--validation", settings.validation);
+  fraction("--test", settings.test);
+  require(settings.validation + settings.test < 1, "nothing is left to train on: --validation ",
+          settings.validation, " and --test ", settings.test, " are all of the data");
+}
+
+/// Columns that are not inputs.
+Words reserved(const TrainSettings& settings) {
+  Words names = settings.target;
+  for (const std::string& name : {settings.label, settings.time, settings.series}) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+Table read(const TrainSettings& settings) {
+  TableOptions options{.ignore = settings.ignore};
+  require(settings.missing == "refuse" || settings.missing == "drop",
+          "`--missing` must be refuse or drop, got `", settings.missing, "`");
+  if (settings.missing == "drop") options.missing = Missing::drop_row;
+  for (const std::string& name : {settings.label, settings.series}) {
+    if (!name.empty()) options.categories.push_back(name);
+  }
+  if (!settings.inputs.empty()) {
+    options.columns = settings.inputs;
+    for (const std::string& name : reserved(settings)) options.columns.push_back(name);
+  }
+  return read_table(settings.data, options);
+}
+
+/// The columns besides the reserved ones; categories as indicators.
+Table inputs_of(const Table& table, const TrainSettings& settings) {
+  const Words others = reserved(settings);
+  Table inputs{.source = table.source, .rows = table.rows};
+  for (const Column& column : table.columns) {
+    if (std::find(others.begin(), others.end(), column.name) == others.end())
+      inputs.columns.push_back(column);
+  }
+  require(!inputs.columns.empty(), "`", table.source, "` has no columns left to learn from");
+  return with_indicators(inputs);
+}
+
+const Column& number_column(const Table& table, const std::string& name, const char* role) {
+  const Column& column = table.column(name);
+  require(column.type == ColumnType::number, "the ", role, " column `", name, "` of `", table.source,
+          "` must hold numbers, got text such as `", column.levels.empty() ? "" : column.levels.front(), "`");
+  return column;
+}
+
+Tensor tensor_of(const std::vector<const Column*>& columns, std::size_t rows) {
+  const Tensor tensor = torch::empty({std::int64_t(columns.size()), std::int64_t(rows)}, torch::kFloat64);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    std::copy(columns[i]->values.begin(), columns[i]->values.end(),
+              tensor.data_ptr<double>() + std::int64_t(i) * std::int64_t(rows));
+  return tensor.t().contiguous();  // (rows, columns)
+}
+
+Tensor tensor_of(const Table& table) {
+  std::vector<const Column*> columns;
+  for (const Column& column : table.columns) columns.push_back(&column);
+  return tensor_of(columns, table.rows);
+}
+
+/// A column that does not vary is only shifted.
+Standardisation scale_of(const Tensor& values) {
+  const Tensor mean = values.mean(0), deviation = values.std(0, false);
+  Standardisation scale;
+  for (std::int64_t i = 0; i < values.size(1); ++i) {
+    scale.mean.push_back(mean[i].item<double>());
+    const double spread = deviation[i].item<double>();
+    scale.deviation.push_back(spread > 1e-12 * std::abs(scale.mean.back()) ? spread : 1);
+  }
+  return scale;
+}
+
+torch::ScalarType type_of(const TrainSettings& settings) {
+  return value_named<Precision>("precision", settings.precision) == Precision::float32 ? torch::kFloat32
+                                                                                       : torch::kFloat64;
+}
+
+/// How many of `count` go to validation and to test, each at least one where asked for.
+struct Sizes {
+  std::int64_t validation = 0, test = 0;
+};
+Sizes sizes(std::int64_t count, const TrainSettings& settings) {
+  const auto part = [&](double fraction) {
+    return fraction > 0 ? std::max<std::int64_t>(1, std::llround(fraction * double(count))) : 0;
+  };
+  return {part(settings.validation), part(settings.test)};
+}
+
+/// Rows of each part. With labels, every class is in every part in the same proportion, as far as whole rows allow.
+Parts<Tensor> split(std::int64_t rows, const Tensor& labels, const TrainSettings& settings) {
+  Tensor order = shuffled_rows(rows, settings.seed);
+  const Sizes wanted = sizes(rows, settings);
+  require(rows - wanted.validation - wanted.test >= 2, "`", settings.data, "` has only ", rows,
+          " row(s): too few to train on; lower --validation and --test");
+  if (labels.defined()) {
+    // Shuffled rows sorted by how far through its class each is: any stretch of them has all classes in proportion.
+    const Tensor shuffled = labels.index_select(0, order);
+    Tensor place = torch::zeros({rows}, torch::kFloat64);
+    for (std::int64_t label = 0; label <= labels.max().item<std::int64_t>(); ++label) {
+      const Tensor members = (shuffled == label).nonzero().squeeze(1);
+      const auto count = members.size(0);
+      place.index_put_({members}, (torch::arange(count, torch::kFloat64) + 0.5) /
+                                      double(std::max<std::int64_t>(1, count)));
+    }
+    order = order.index_select(0, place.argsort());
+  }
+  return {.train = order.narrow(0, wanted.validation + wanted.test, rows - wanted.validation - wanted.test),
+          .validation = order.narrow(0, wanted.test, wanted.validation),
+          .test = order.narrow(0, 0, wanted.test)};
+}
+
+void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings) {
+  const Table columns = inputs_of(table, settings);
+  data.spec.inputs = columns.names();
+  const Tensor inputs = tensor_of(columns);
+  Tensor targets;
+  if (data.spec.task == Task::classification) {
+    data.spec.labels = class_levels(table, settings.label);
+    data.spec.targets = {settings.label};
+    targets = torch::tensor(table.column(settings.label).values, torch::kFloat64).to(torch::kInt64);
+  } else if (data.spec.task == Task::regression) {
+    data.spec.targets = settings.target;
+    std::vector<const Column*> wanted;
+    for (const std::string& name : settings.target) wanted.push_back(&number_column(table, name, "target"));
+    targets = tensor_of(wanted, table.rows);
+  }
+  const bool classes = data.spec.task == Task::classification;
+  const Parts<Tensor> parts = split(std::int64_t(table.rows), classes ? targets : Tensor(), settings);
+  data.spec.input_scale = scale_of(inputs.index_select(0, parts.train));
+  if (data.spec.task == Task::regression)
+    data.spec.target_scale = scale_of(targets.index_select(0, parts.train));
+  const auto part = [&](const Tensor& rows) -> Rows {
+    if (rows.numel() == 0) return {};
+    Tensor own = targets.defined() ? targets.index_select(0, rows) : Tensor();
+    if (data.spec.task == Task::regression)
+      own = standardised(own, data.spec.target_scale).to(type_of(settings));
+    return {.inputs = standardised(inputs.index_select(0, rows), data.spec.input_scale).to(type_of(settings)),
+            .targets = own};
+  };
+  data.rows = {part(parts.train), part(parts.validation), part(parts.test)};
+}
+
+Course stretch(const Course& course, std::int64_t first, std::int64_t count) {
+  const auto begin = course.times.begin() + first;
+  return {course.name, {begin, begin + count}, course.states.narrow(0, first, count)};
+}
+
+/// Whole courses where there are many, else each course's end: the future is what a forecast is judged by.
+Parts<std::vector<Course>> split(const std::vector<Course>& courses, const TrainSettings& settings) {
+  Parts<std::vector<Course>> parts;
+  if (courses.size() >= courses_to_split) {
+    const Sizes wanted = sizes(std::int64_t(courses.size()), settings);
+    const Tensor order = shuffled_rows(std::int64_t(courses.size()), settings.seed);
+    for (std::int64_t i = 0; i < order.size(0); ++i) {
+      auto& part = i < wanted.test                       ? parts.test
+                   : i < wanted.test + wanted.validation ? parts.validation
+                                                         : parts.train;
+      part.push_back(courses[std::size_t(order[i].item<std::int64_t>())]);
+    }
+    return parts;
+  }
+  for (const Course& course : courses) {
+    const auto count = std::int64_t(course.times.size());
+    const Sizes wanted = sizes(count, settings);
+    const std::int64_t train = count - wanted.validation - wanted.test;
+    require(train >= 2, "a series of ", count,
+            " observations is too short to train on; lower --validation and --test");
+    // Parts share the observation between them: the end of one is the start of the next.
+    parts.train.push_back(stretch(course, 0, train));
+    if (wanted.validation > 0) parts.validation.push_back(stretch(course, train - 1, wanted.validation + 1));
+    if (wanted.test > 0) parts.test.push_back(stretch(course, count - wanted.test - 1, wanted.test + 1));
+  }
+  return parts;
+}
+
+void fill_courses(TaskData& data, const Table& table, const TrainSettings& settings) {
+  const Table columns = inputs_of(table, settings);
+  data.spec.inputs = columns.names();
+  Table all = columns;
+  for (const std::string& name : {settings.time, settings.series}) {
+    if (!name.empty()) all.columns.push_back(table.column(name));
+  }
+  data.courses = split(courses_of(all, data.spec.inputs, settings.time, settings.series), settings);
+
+  std::vector<Tensor> seen;
+  double first = INFINITY, last = -INFINITY, gaps = 0, length = 0;
+  for (const Course& course : data.courses.train) {
+    seen.push_back(course.states);
+    first = std::min(first, course.times.front());
+    last = std::max(last, course.times.back());
+    length += course.times.back() - course.times.front();
+    gaps += double(course.times.size() - 1);
+  }
+  require(gaps > 0 && length > 0, "`", settings.data,
+          "` has no series of two or more observations to train on");
+  data.spec.input_scale = scale_of(torch::cat(seen));
+  // A window is about as long as the depth of any other model.
+  const double window =
+      settings.window > 0 ? std::min(double(settings.window), gaps) * length / gaps : last - first;
+  data.spec.time = {.column = settings.time, .origin = first, .unit = window};
+  data.spec.span = {.first = 0, .last = (last - first) / window};
+  for (auto* part : {&data.courses.train, &data.courses.validation, &data.courses.test}) {
+    for (Course& course : *part) {
+      for (double& time : course.times) time = (time - first) / window;
+      course.states = standardised(course.states, data.spec.input_scale).to(type_of(settings));
+    }
+  }
+}
+
+}  // namespace
+
+TaskData read_task_data(const TrainSettings& settings) {
+  require(!settings.data.empty(),
+          "name the table to learn from, for example `fathom train iris.csv --label species`");
+  TaskData data;
+  data.spec.task = task_of(settings);
+  check_flags(settings, data.spec.task);
+  const Table table = read(settings);
+  for (const std::string& name : reserved(settings)) table.column(name);
+  if (data.spec.task == Task::series)
+    fill_courses(data, table, settings);
+  else
+    fill_rows(data, table, settings);
+  return data;
+}
+
+Tensor input_columns(const Table& table, const ModelSpec& spec) {
+  Table wanted{.source = table.source, .rows = table.rows};
+  for (const std::string& name : spec.inputs) {
+    const auto equals = name.find('=');
+    if (!table.has(name) && equals != std::string::npos && table.has(name.substr(0, equals))) {
+      const Column& category = table.column(name.substr(0, equals));
+      Column indicator{.name = name};
+      for (const double value : category.values) {
+        const bool is_level = category.type == ColumnType::category && std::isfinite(value) &&
+                              category.levels[std::size_t(value)] == name.substr(equals + 1);
+        indicator.values.push_back(is_level ? 1 : 0);
+      }
+      wanted.columns.push_back(std::move(indicator));
+    } else {
+      wanted.columns.push_back(number_column(table, name, "input"));
+    }
+  }
+  return tensor_of(wanted);
+}
+
+std::vector<Course> courses_of(const Table& table, const std::vector<std::string>& columns,
+                               const std::string& time, const std::string& series) {
+  const Column& times = number_column(table, time, "time");
+  const Column* names = series.empty() ? nullptr : &table.column(series);
+  std::vector<const Column*> chosen;
+  for (const std::string& name : columns) chosen.push_back(&number_column(table, name, "input"));
+  const Tensor states = tensor_of(chosen, table.rows);
+  const auto name_of_row = [&](std::size_t row) {
+    return names == nullptr ? std::string() : names->levels[std::size_t(names->values[row])];
+  };
+  std::vector<std::int64_t> order(table.rows);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    const std::size_t i = std::size_t(a), j = std::size_t(b);
+    const double first = names ? names->values[i] : 0, second = names ? names->values[j] : 0;
+    return first != second ? first < second : times.values[i] < times.values[j];
+  });
+  std::vector<Course> courses;
+  std::vector<std::vector<std::int64_t>> rows;
+  for (const std::int64_t row : order) {
+    const std::string name = name_of_row(std::size_t(row));
+    if (courses.empty() || courses.back().name != name) {
+      courses.push_back({.name = name});
+      rows.emplace_back();
+    }
+    const double now = times.values[std::size_t(row)];
+    auto& earlier = courses.back().times;
+    require(earlier.empty() || now > earlier.back(), "`", table.source, "` has two observations at ", time,
+            " = ", now,
+            names ? text(" of series `", name, "`") : "; tell several series apart with --series COLUMN");
+    earlier.push_back(now);
+    rows.back().push_back(row);
+  }
+  for (std::size_t i = 0; i < courses.size(); ++i)
+    courses[i].states = states.index_select(0, torch::tensor(rows[i]));
+  return courses;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,31 @@
+/// A table as a task sees it: which columns are what, standardised tensors of them, and their parts.
+#pragma once
+
+#include "fathom/read/table_reader.hpp"
+#include "fathom/train/learn.hpp"
+#include "settings.hpp"
+
+namespace fathom::app {
+
+/// Parts that are not asked for are empty.
+template <class Part> struct Parts {
+  Part train = {}, validation = {}, test = {};
+};
+
+struct TaskData {
+  ModelSpec spec;                      ///< what the data decides: task, columns, labels, scales, time
+  Parts<Rows> rows;                    ///< of all tasks but series
+  Parts<std::vector<Course>> courses;  ///< of a series
+};
+
+/// Reads the table of the settings and checks that it is what they say.
+TaskData read_task_data(const TrainSettings& settings);
+
+/// The model's input columns in the units of the data, (rows, inputs) float64. `name=level` is found from the column `name`.
+Tensor input_columns(const Table& table, const ModelSpec& spec);
+
+/// One observed course a level of `series` (or one in all), sorted by time, in the units of the data.
+std::vector<Course> courses_of(const Table& table, const std::vector<std::string>& columns,
+                               const std::string& time, const std::string& series);
+
+}  // namespace fathom::app

@@ -1,0 +1,323 @@
+/// `fathom train`, `predict`, `forecast`, `sample` and `completion` as a person meets them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "support/plain/command_line.hpp"
+
+namespace fathom::testing {
+namespace {
+
+/// Two clouds in the plane, of the classes "left" and "right".
+std::string clouds(int rows = 60) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, 0.5);
+  std::ostringstream out;
+  out << "x,y,class\n";
+  for (int i = 0; i < rows; ++i)
+    out << (i % 2 ? 2 : -2) + noise(random) << "," << noise(random) << "," << (i % 2 ? "right" : "left")
+        << "\n";
+  return out.str();
+}
+
+/// Two courses of a harmonic oscillator at irregular times.
+std::string oscillators() {
+  std::ostringstream out;
+  out << "run,t,x,v\n";
+  for (int run = 0; run < 2; ++run) {
+    for (int i = 0; i < 60; ++i) {
+      const double t = 0.1 * i + 0.02 * ((i * 7 + run) % 4);
+      out << "r" << run << "," << t << "," << std::cos(t + run) << "," << -std::sin(t + run) << "\n";
+    }
+  }
+  return out.str();
+}
+
+nlohmann::json json_in(const std::filesystem::path& file) { return nlohmann::json::parse(content(file)); }
+
+TEST(Train, LeavesARunFolderThatTellsEverything) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const Outcome trained =
+      run("train " + data + " --label class --iterations 40 --test 0.2 --out " + folder.quoted("run"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  for (const char* word :
+       {"loss", "validation accuracy", "test accuracy", "NFE", "parameters", "model.safetensors"})
+    EXPECT_TRUE(contains(trained.output, word)) << word << " in\n" << trained.output;
+  for (const char* file : {"config.toml", "metrics.jsonl", "metrics.json", "model.safetensors",
+                           "checkpoint.safetensors", "report.html"})
+    EXPECT_TRUE(std::filesystem::exists(folder / "run" / file)) << file;
+  const auto metrics = json_in(folder / "run/metrics.json");
+  EXPECT_EQ(metrics.at("experiment"), "train");
+  EXPECT_GT(metrics.at("models").at("model").at("test accuracy").get<double>(), 0.9);
+  const std::string log = content(folder / "run/metrics.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 40);
+  EXPECT_TRUE(contains(content(folder / "run/report.html"), "Decision map"));
+
+  const Outcome predicted = run("predict " + folder.quoted("run/model.safetensors") + " " + data + " --out " +
+                                folder.quoted("answers.csv"));
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.output;
+  EXPECT_TRUE(contains(predicted.output, "accuracy")) << predicted.output;
+  const std::string answers = content(folder / "answers.csv");
+  EXPECT_TRUE(answers.starts_with("class,p(left),p(right)\n")) << answers.substr(0, 80);
+  EXPECT_EQ(std::count(answers.begin(), answers.end(), '\n'), 61);
+}
+
+TEST(Train, ItsConfigReproducesTheRunToTheByte) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string flags =
+      " --label class --iterations 12 --batch 16 --field galerkin:fourier:1+control --augment zero:1 "
+      "--schedule cosine:0.1 --warm-up 3 --clip 1 --seed 7 --quiet --out ";
+  ASSERT_EQ(run("train " + data + flags + folder.quoted("one")).exit_code, 0);
+  const Outcome again =
+      run("train --config " + folder.quoted("one/config.toml") + " --quiet --out " + folder.quoted("two"));
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(content(folder / "one/model.safetensors"), content(folder / "two/model.safetensors"));
+  const Outcome other = run("train --config " + folder.quoted("one/config.toml") +
+                            " --seed 8 --quiet --out " + folder.quoted("three"));
+  ASSERT_EQ(other.exit_code, 0) << other.output;
+  EXPECT_NE(content(folder / "one/model.safetensors"), content(folder / "three/model.safetensors"));
+}
+
+TEST(Train, RegressionTakesCategoriesAmongItsInputs) {
+  const TemporaryFolder folder;
+  std::ostringstream table;
+  table << "size,colour,price\n";
+  for (int i = 0; i < 50; ++i)
+    table << i % 10 << "," << (i % 3 ? "red" : "blue") << "," << 3 * (i % 10) + (i % 3 ? 20 : 0) << "\n";
+  const std::string data = folder.write("prices.csv", table.str());
+  const Outcome trained =
+      run("train " + data + " --target price --iterations 200 --json --quiet --out " + folder.quoted("run"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  const auto metrics = nlohmann::json::parse(trained.output);
+  EXPECT_GT(metrics.at("models").at("model").at("validation R2").get<double>(), 0.95) << trained.output;
+  const Outcome predicted = run("predict " + folder.quoted("run/model.safetensors") + " " +
+                                folder.write("one.csv", "colour,size\nred,5\n") + " --json");
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.output;
+  EXPECT_NEAR(nlohmann::json::parse(predicted.output).at("rows")[0].at("price").get<double>(), 35, 3);
+}
+
+TEST(Train, SeriesAreLearnedAndForecast) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("oscillators.csv", oscillators());
+  const Outcome trained =
+      run("train " + data + " --time t --series run --model 'mlp 16' --iterations 400 --quiet --out " +
+          folder.quoted("run"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  const Outcome forecast =
+      run("forecast " + folder.quoted("run/model.safetensors") + " --from " + data +
+          " --series run --start 2 --until 5 --every 0.5 --json --report " + folder.quoted("f.html"));
+  ASSERT_EQ(forecast.exit_code, 0) << forecast.output;
+  const auto answer = nlohmann::json::parse(forecast.output);
+  EXPECT_LT(answer.at("figures").at("rmse of x").get<double>(), 0.2) << forecast.output;
+  EXPECT_EQ(answer.at("rows")[0].at("run"), "r0");
+  EXPECT_TRUE(std::filesystem::exists(folder / "f.html"));
+}
+
+TEST(Train, DensitiesAreLearnedAndSampled) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds(80));
+  const std::string model = folder.quoted("run/model.safetensors");
+  const Outcome trained =
+      run("train " + data + " --task density --ignore class --iterations 60 --quiet --out " +
+          folder.quoted("run"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.output;
+  const Outcome sampled = run("sample " + model + " -n 200 --seed 3");
+  ASSERT_EQ(sampled.exit_code, 0) << sampled.output;
+  EXPECT_TRUE(sampled.output.starts_with("x,y\n"));
+  EXPECT_EQ(std::count(sampled.output.begin(), sampled.output.end(), '\n'), 201);
+  EXPECT_EQ(run("sample " + model + " -n 200 --seed 3").output, sampled.output);
+  const Outcome judged = run("predict " + model + " " + data + " --json");
+  ASSERT_EQ(judged.exit_code, 0) << judged.output;
+  EXPECT_TRUE(nlohmann::json::parse(judged.output).at("figures").contains("nll"));
+}
+
+TEST(Train, CtrlCEndsCleanlyAndResumeContinuesTheSameRun) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string flags = " --label class --batch 8 --iterations ";
+  ASSERT_EQ(run("train " + data + flags + "1500 --quiet --out " + folder.quoted("whole")).exit_code, 0);
+  // So many iterations that the interrupt comes first on any machine; then as few as the whole run has, if it is not past them.
+  const Outcome stopped =
+      shell("timeout --preserve-status -s INT 2 " + program() + " train " + data + flags +
+            "1500 --checkpoint-every 1000 --time-budget 1000 --out " + folder.quoted("part"));
+  ASSERT_TRUE(stopped.exit_code == 130 || stopped.exit_code == 0) << stopped.output;
+  if (stopped.exit_code == 130)
+    EXPECT_TRUE(contains(stopped.output, "go on with `fathom train --resume")) << stopped.output;
+  const Outcome resumed = run("train --resume " + folder.quoted("part") + " --quiet");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(content(folder / "part/model.safetensors"), content(folder / "whole/model.safetensors"));
+  const std::string log = content(folder / "part/metrics.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1500);
+}
+
+/// FATHOM_KILLS says how often; 20 take a minute or two.
+TEST(Train, AKilledRunResumesToTheSameFile) {
+  const char* asked = std::getenv("FATHOM_KILLS");
+  const int kills = asked ? std::atoi(asked) : 4;
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string flags =
+      " --label class --batch 8 --field concat --augment zero:2 --schedule cosine --iterations 3000"
+      " --checkpoint-every 0.05 --quiet --out ";
+  ASSERT_EQ(run("train " + data + flags + folder.quoted("whole")).exit_code, 0);
+  std::mt19937 random(std::random_device{}());
+  int killed = 0;
+  std::string command = "train " + data + flags + folder.quoted("part");
+  for (int i = 0; i < kills; ++i) {
+    const double seconds = std::uniform_real_distribution<>(0.2, 1.5)(random);
+    const Outcome outcome =
+        shell("timeout -s KILL " + std::to_string(seconds) + " " + program() + " " + command);
+    ASSERT_TRUE(outcome.exit_code == 137 || outcome.exit_code == 0) << outcome.output;
+    killed += outcome.exit_code == 137;
+    if (std::filesystem::exists(folder / "part/config.toml"))
+      command = "train --quiet --resume " + folder.quoted("part");
+  }
+  EXPECT_GT(killed, 0);
+  const Outcome last = run(command);
+  ASSERT_EQ(last.exit_code, 0) << last.output;
+  EXPECT_EQ(content(folder / "part/model.safetensors"), content(folder / "whole/model.safetensors"));
+}
+
+TEST(Train, ARunIsNotWrittenOverByAccident) {
+  const TemporaryFolder folder;
+  const std::string command = "train " + folder.write("clouds.csv", clouds()) +
+                              " --label class --iterations 2 --quiet --out " + folder.quoted("run");
+  ASSERT_EQ(run(command).exit_code, 0);
+  const std::string before = content(folder / "run/model.safetensors");
+  const Outcome again = run(command + " --seed 5");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_TRUE(contains(again.output, "holds a run already")) << again.output;
+  EXPECT_EQ(content(folder / "run/model.safetensors"), before);
+  EXPECT_EQ(run(command + " --seed 5 --force").exit_code, 0);
+  EXPECT_NE(content(folder / "run/model.safetensors"), before);
+}
+
+/// Everything bad gets one sentence.
+TEST(Train, SaysInOneSentenceWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string text = folder.write("text.csv", "age,y\n1,a\n2,b\n3,a\n4,b\n5,a\nold,b\n");
+  const std::string one = folder.write("one.csv", "x,y\n1,a\n2,a\n3,a\n");
+  const std::string missing = folder.write("missing.csv", "x,y\n1,a\n,b\n3,a\n");
+  const std::string twice = folder.write("twice.csv", "t,x\n1,2\n1,3\n2,4\n");
+  const std::string key = folder.write("key.toml", "labl = \"class\"\n");
+  const std::string type = folder.write("type.toml", "iterations = \"many\"\n");
+  const std::string broken = folder.write("broken.toml", "label = \n");
+  folder.write("file", "");
+  struct Case {
+    std::string arguments, sentence;
+    int exit_code = 2;
+  };
+  const std::vector<Case> cases = {
+      {"no-such.csv --label y", "no-such.csv", 1},
+      {text + " --label y", "row 6 column `age`", 1},
+      {data + " --label clas", "did you mean `class`?"},
+      {one + " --label y", "has only 1 class", 1},
+      {missing + " --label y", "row 2 column `x`", 1},
+      {data, "say what to learn"},
+      {data + " --label class --target x", "`--target` is for regression"},
+      {data + " --label class --task series", "`--label` is for classification"},
+      {data + " --label class --optimizer lbfgs --batch 8", "lbfgs needs the same loss every iteration"},
+      {data + " --label class --optimizer adan", "did you mean `adam`?"},
+      {data + " --label class --solver dopri", "did you mean `dopri5`?"},
+      {data + " --label class --solver rk4", "fixed steps"},
+      {data + " --label class --field galerkin:furier:5", "did you mean `fourier`?"},
+      {data + " --label class --field concat+stacked:4", "depends on depth in two ways"},
+      {data + " --label class --augment zero:two", "needs a whole number"},
+      {data + " --label class --model cnn", "`mlp` and its hidden widths"},
+      {data + " --label class --schedule linear", "unknown schedule"},
+      {data + " --label class --loss mse", "the loss of a classification is cross-entropy"},
+      {data + " --label class --validation 0.6 --test 0.5", "nothing is left to train on"},
+      {data + " --label class --iterations 0", "`iterations` must be at least 1"},
+      {data + " --label class --learning-rate fast", "--learning-rate"},
+      {data + " --label class --learning-rat 1", "did you mean `--learning-rate`?"},
+      {twice + " --time t", "two observations at t = 1"},
+      {data + " --time x --ignore class --field concat", "must not depend on time"},
+      {"--config " + key, "unknown key `labl`"},
+      {"--config " + key, "did you mean `label`?"},
+      {"--config " + type, "must be a whole number"},
+      {"--config " + broken, "is not TOML"},
+      {"--config " + key + " --resume " + folder.quoted("run"), "not both"},
+      {"--resume " + folder.quoted("nothing"), "there is no file", 1},
+      {data + " --label class --iterations 2 --out " + folder.quoted("file"), "cannot make the run folder",
+       1},
+      {data + " --label class --iterations 2 --out /proc/fathom", "cannot make the run folder", 1},
+  };
+  for (const Case& each : cases) {
+    const Outcome outcome = run("train " + each.arguments);
+    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.arguments << "\n" << outcome.output;
+    EXPECT_TRUE(contains(outcome.output, each.sentence)) << each.arguments << "\n" << outcome.output;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  }
+}
+
+TEST(Predict, SaysInOneSentenceWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  ASSERT_EQ(
+      run("train " + data + " --label class --iterations 2 --quiet --out " + folder.quoted("run")).exit_code,
+      0);
+  const std::string model = folder.quoted("run/model.safetensors");
+  const std::string narrow = folder.write("narrow.csv", "x\n1\n");
+  const std::string stranger = folder.write("stranger.csv", "x,y,class\n1,2,middle\n");
+  struct Case {
+    std::string arguments, sentence;
+    int exit_code;
+  };
+  const std::vector<Case> cases = {
+      {"predict " + model + " " + narrow, "`y`", 2},
+      {"predict " + model + " " + stranger, "has the class `middle`", 2},
+      {"predict " + data + " " + data, "clouds.csv", 1},
+      {"predict no-such.safetensors " + data, "no-such.safetensors", 1},
+      {"sample " + model, "only the model of a density can be sampled", 2},
+      {"forecast " + model + " --from " + data + " --until 3 --every 1",
+       "only the model of a series can forecast", 2},
+      {"predict " + model + " " + data + " --quiet > /dev/full", "cannot write to standard output", 1},
+  };
+  for (const Case& each : cases) {
+    const Outcome outcome = run(each.arguments);
+    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.arguments << "\n" << outcome.output;
+    EXPECT_TRUE(contains(outcome.output, each.sentence)) << each.arguments << "\n" << outcome.output;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  }
+}
+
+/// A limit on the size of files stands in for a full disk: the write fails in the same place.
+TEST(Train, ADiskThatIsFullIsSaidAndHarmsNothing) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string command = program() + " train " + data + " --label class --quiet --iterations ";
+  ASSERT_EQ(shell(command + "5 --out " + folder.quoted("run")).exit_code, 0);
+  const std::string checkpoint = content(folder / "run/checkpoint.safetensors");
+  const Outcome full = shell("bash -c \"trap '' XFSZ; ulimit -f 4; exec " + program() +
+                             " train --quiet --resume " + folder.quoted("run") + " --iterations 9\"");
+  EXPECT_EQ(full.exit_code, 1) << full.output;
+  EXPECT_TRUE(contains(full.output, "cannot write")) << full.output;
+  EXPECT_EQ(std::count(full.output.begin(), full.output.end(), '\n'), 1) << full.output;
+  EXPECT_EQ(content(folder / "run/checkpoint.safetensors"), checkpoint);
+  ASSERT_EQ(run("train --quiet --resume " + folder.quoted("run") + " --iterations 9").exit_code, 0);
+}
+
+TEST(Completion, CompletesCommandsAndFlagsInBash) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run("completion bash > " + folder.quoted("completion")).exit_code, 0);
+  const auto completed = [&](const std::string& words, int place) {
+    return shell("bash -c \"source " + folder.quoted("completion") + "; COMP_WORDS=(" + words +
+                 "); COMP_CWORD=" + std::to_string(place) + "; _fathom; echo \\${COMPREPLY[@]}\"")
+        .output;
+  };
+  EXPECT_EQ(completed("fathom tr", 1), "train\n");
+  EXPECT_EQ(completed("fathom train --lab", 2), "--label\n");
+  EXPECT_TRUE(contains(run("completion fish").output, "-l learning-rate"));
+  EXPECT_TRUE(contains(run("completion zsh").output, "bashcompinit"));
+  EXPECT_EQ(run("completion tcsh").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace fathom::testing
