@@ -86,9 +86,9 @@ Experiment spirals() {
               "a Neural "
               "ODE the freedom to separate nested spirals.",
           .settings = {{"epochs", 300, 300, 300, "over the training set"},
-                       {"samples", 1024, 2048, 2048, "of the training set and of the fresh one; our choice"},
+                       {"samples", 512, 2048, 2048, "of the training set and of the fresh one; our choice"},
                        {"batch", 64, 64, 64, "our choice"},
-                       {"turns", 0.85, 0.85, 0.85, "of an arm; our choice"},
+                       {"turns", 0.6, 0.85, 0.85, "of an arm; our choice"},
                        {"noise", 0.02, 0.02, 0.02, "of the points; our choice"},
                        {"hidden", 64, 64, 64, "units of the hidden layer; our choice"},
                        {"coefficients", 10, 10, 10,
