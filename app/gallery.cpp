@@ -55,6 +55,13 @@ std::pair<std::string, std::string> without_seeds(const std::string& claim) {
           claim.substr(opens + 2, claim.size() - opens - 2 - std::string(" seeds)").size())};
 }
 
+/// A bar would end the cell of a table.
+std::string cell(const std::string& words) {
+  std::string result;
+  for (const char c : words) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
 std::string judgement(const json& verdict) {
   const std::string seeds = without_seeds(verdict.at("claim")).second;
   const std::string word = verdict.at("holds") ? "holds" : "**does not hold**";
@@ -74,8 +81,8 @@ std::string verdict_table(const std::string& name, const std::vector<std::map<st
   if (!first) return {};
   for (std::size_t v = 0; v < first->at("verdicts").size(); ++v) {
     const json& verdict = first->at("verdicts")[v];
-    rows +=
-        text("| ", without_seeds(verdict.at("claim")).first, " | ", number(verdict.at("threshold")), " |");
+    rows += text("| ", cell(without_seeds(verdict.at("claim")).first), " | ", number(verdict.at("threshold")),
+                 " |");
     for (const auto& runs : all) {
       const auto found = runs.find(name);
       if (found != runs.end() && v < found->second.at("verdicts").size())

@@ -2,6 +2,7 @@
 ///   theta_{k+1}(s) = theta_k(s) - eta delta ell / delta theta(s),   delta ell / delta theta(s) = a(s) df/dtheta,
 /// on the tracking task of E1 with a fixed batch. Beside it, with the same steps: Galerkin, whose coefficients on an
 /// orthonormal basis descend by the projections of that gradient (G3), and stacked, by its means over the pieces (G4).
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numbers>
@@ -94,19 +95,20 @@ double projection_gap(NeuralOde& ode, const Tensor& x, const Solver& solver) {
 }
 
 report::Figure heat(const Descent& descent, const std::vector<double>& knots, double fall) {
+  constexpr double smallest = 1e-12;  // of a norm that is shown by its logarithm
   report::HeatPanel panel{.title = "functional descent"};
   const std::size_t epochs = descent.norms.size();
   panel.values = {{1, double(epochs)}, {knots.front(), knots.back()}, epochs, knots.size()};
   for (std::size_t row = 0; row < knots.size(); ++row) {
     for (std::size_t column = 0; column < epochs; ++column)
-      panel.values.values.push_back(descent.norms[column][row]);
+      panel.values.values.push_back(std::log10(std::max(descent.norms[column][row], smallest)));
   }
   return report::heat_map(
       {.title = "The functional gradient over depth and epoch",
        .idea =
            "The norm of delta ell / delta theta(s): where along the depth the loss wants theta to change.",
        .finding = text("Its mean over depth ends at ", report::readable(fall), " of where it began.")},
-      {.panels = {panel}, .value_title = "norm"});
+      {.panels = {panel}, .value_title = "log10 of the norm"});
 }
 
 void run_functional_descent(Run& run) {

@@ -76,6 +76,8 @@ TEST(Statistics, TheDivergenceOfTwoNormalsIsItsClosedForm) {
   EXPECT_NEAR(divergence(p, points, log_q), closed, 1e-8);
 }
 
+TEST(Statistics, AnIntegralIsASumOfTrapezoids) { EXPECT_DOUBLE_EQ(integral({0, 1, 3}, {0, 2, 4}), 1 + 6); }
+
 TEST(Statistics, ANormalHasMassOne) {
   const Normal normal{3, 0.5};
   const std::vector<double> points = support(normal, 1001);
