@@ -139,6 +139,39 @@ TEST(HeatMap, OfBothSignsIsSymmetricAroundZero) {
   EXPECT_EQ(parsed(figure)["scales"][0]["range"]["scheme"], "blueorange");
 }
 
+TEST(HeatMap, OfManyDecadesIsLogarithmic) {
+  const auto type = [](std::vector<double> values) {
+    return parsed(heat_map({}, {.panels = {{"", {.columns = 2, .rows = 2, .values = std::move(values)}}},
+                                .value_title = "v"}))["scales"][0]["type"];
+  };
+  EXPECT_EQ(type({100, 1, 0.1, 0.01}), "log");
+  EXPECT_EQ(type({1, 2, 3, 4}), "linear");
+  EXPECT_EQ(type({100, 1, 0.1, 0}), "linear") << "zero has no logarithm";
+}
+
+TEST(DensityFlow, IsNotFlattenedByAPosteriorThatCollapsed) {
+  const auto prior_path = [](double height) {
+    const Curve bell{{-1, 0, 1}, {0.1, 1, 0.1}}, spike{{-1, 0, 1}, {0.1, height, 0.1}};
+    const Figure figure = density_flow({}, {.panels = {{"flow",
+                                                        {{.label = "a",
+                                                          .prior = bell,
+                                                          .trajectories = {{{0, 1}, {0, 0}}},
+                                                          .posterior = spike,
+                                                          .target = bell}}}}});
+    return parsed(figure)["marks"][0]["data"][1]["values"][0]["path"];
+  };
+  EXPECT_EQ(prior_path(1), prior_path(1000));
+}
+
+TEST(TrainingCurves, AreLogarithmicThoughALossReachesZero) {
+  const Figure figure =
+      training_curves({}, {{.model = "exact", .iterations = {1, 2, 3}, .loss = {1, 0.1, 0}}});
+  EXPECT_EQ(parsed(figure)["marks"][0]["scales"][1]["type"], "log");
+  const Figure density =
+      training_curves({}, {{.model = "flow", .iterations = {1, 2, 3}, .loss = {1, 0.1, -1}}});
+  EXPECT_EQ(parsed(density)["marks"][0]["scales"][1]["type"], "linear");
+}
+
 TEST(Comparison, NeedsOneValueAModel) {
   EXPECT_THROW(comparison({}, {.models = {"a", "b"}, .measures = {{.title = "NFE", .values = {1}}}}),
                InvalidArgument);

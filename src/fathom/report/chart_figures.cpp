@@ -112,10 +112,10 @@ Figure learned_depth(const Caption& caption, const LearnedDepth& data) {
 
 Figure training_curves(const Caption& caption, const std::vector<TrainingCurve>& models) {
   LinePanel loss{.title = "Loss", .lines = {}}, evaluations{.title = "NFE", .lines = {}};
-  bool positive = true, backward = false;
+  bool logarithmic = true, backward = false;
   for (const TrainingCurve& model : models) {
     loss.lines.push_back({.name = model.model, .x = model.iterations, .y = model.loss});
-    for (const double value : model.loss) positive = positive && (value > 0 || !std::isfinite(value));
+    for (const double value : model.loss) logarithmic = logarithmic && !(value < 0);
     const auto add = [&](const std::vector<double>& counts, bool dashed) {
       if (counts.size() == model.iterations.size() && !counts.empty())
         evaluations.lines.push_back(
@@ -126,7 +126,7 @@ Figure training_curves(const Caption& caption, const std::vector<TrainingCurve>&
     backward = backward || !model.backward_evaluations.empty();
   }
   if (backward) evaluations.title += " (dashed: backwards)";
-  Lines data{.panels = {loss}, .x = {"iteration"}, .y = {"loss", positive}};
+  Lines data{.panels = {loss}, .x = {"iteration"}, .y = {"loss", logarithmic}};
   const Window loss_window = window_of({&loss}, data);
   Sheet sheet{.largest_panel = 520, .labels = names_of({loss}), .symbol = "stroke"};
   sheet.panels.push_back(line_panel(loss, data, loss_window));
@@ -153,11 +153,18 @@ Grid thinned(const Grid& grid, std::size_t most) {
   return result;
 }
 
-Panel heat_panel(const HeatPanel& panel, const HeatMap& data, const Range& values) {
+/// Four significant digits, which serve a logarithmic scale too.
+double significant(double value) {
+  if (value == 0) return 0;
+  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
+  return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : std::round(value / unit) * unit;
+}
+
+Panel heat_panel(const HeatPanel& panel, const HeatMap& data) {
   const Grid grid = thinned(panel.values, 72);
   json cells = json::array();
   for (const double value : grid.values)
-    cells.push_back(std::isfinite(value) ? json(rounded(value, values)) : json());
+    cells.push_back(std::isfinite(value) ? json(significant(value)) : json());
   Panel drawn{panel.title, {grid.x, grid.y}, data.x_title, data.y_title};
   const std::string columns = text(grid.columns), rows = text(grid.rows);
   // Data are bare numbers: the place of each follows from its index.
@@ -179,6 +186,16 @@ Panel heat_panel(const HeatPanel& panel, const HeatMap& data, const Range& value
   return drawn;
 }
 
+/// Whether most values would have one colour on a linear scale.
+bool spans_decades(const std::vector<HeatPanel>& panels, double highest) {
+  std::vector<double> all;
+  for (const HeatPanel& panel : panels)
+    all.insert(all.end(), panel.values.values.begin(), panel.values.values.end());
+  const auto middle = all.begin() + long(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return highest > 30 * *middle;
+}
+
 }  // namespace
 
 Figure heat_map(const Caption& caption, const HeatMap& data) {
@@ -190,10 +207,11 @@ Figure heat_map(const Caption& caption, const HeatMap& data) {
     const double largest = std::max(-values.low, values.high);
     values = {-largest, largest};
   }
+  const bool logarithmic = values.low > 0 && spans_decades(data.panels, values.high);
   Sheet sheet{.smallest_panel = 260, .largest_panel = data.panels.size() == 1 ? 700 : 520};
-  for (const HeatPanel& panel : data.panels) sheet.panels.push_back(heat_panel(panel, data, values));
+  for (const HeatPanel& panel : data.panels) sheet.panels.push_back(heat_panel(panel, data));
   sheet.scales = {{{"name", "heat"},
-                   {"type", "linear"},
+                   {"type", logarithmic ? "log" : "linear"},
                    {"domain", {values.low, values.high}},
                    {"range", {{"scheme", both_signs ? "blueorange" : "viridis"}}},
                    {"zero", false}}};

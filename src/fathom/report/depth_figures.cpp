@@ -119,7 +119,7 @@ Polyline sideways(const Curve& density, double base, double direction, double hi
   Polyline result;
   for (std::size_t i = 0; i < line.x.size(); ++i) {
     if (line.y[i] < 0.004 * highest) continue;  // tails would only thicken the strip's base
-    result.x.push_back(base + direction * 0.92 * strip * line.y[i] / highest);
+    result.x.push_back(base + direction * strip * std::min(0.92 * line.y[i] / highest, 1.0));
     result.y.push_back(line.x[i]);
   }
   return result;
@@ -135,10 +135,11 @@ DensityScales scales_of(const DensityFlow& data) {
   Extent depths, states, densities;
   for (const DensityPanel& panel : data.panels) {
     for (const DensityCondition& condition : panel.conditions) {
-      for (const Curve* curve : {&condition.prior, &condition.posterior, &condition.target}) {
+      for (const Curve* curve : {&condition.prior, &condition.posterior, &condition.target})
         states.include(curve->x);
-        densities.include(curve->y);
-      }
+      densities.include(condition.prior.y).include(condition.target.y);
+      // A posterior that collapsed onto a point must not flatten all others; it is cut where its strip ends.
+      if (condition.target.y.empty()) densities.include(condition.posterior.y);
       for (const Curve& curve : condition.trajectories) {
         depths.include(curve.x);
         states.include(curve.y);

@@ -136,8 +136,10 @@ Range Extent::range(double margin) const {
 
 Range Extent::logarithmic_range() const {
   if (smallest_positive_ == 0) return {0.1, 1};
-  const double margin = std::max(1.15, std::pow(high_ / smallest_positive_, 0.04));
-  return {smallest_positive_ / margin, high_ * margin};
+  const double low =
+      std::max(smallest_positive_, 1e-12 * high_);  // below lies rounding, or an exact zero's neighbour
+  const double margin = std::max(1.15, std::pow(high_ / low, 0.04));
+  return {low / margin, high_ * margin};
 }
 
 Polyline thinned(const std::vector<double>& x, const std::vector<double>& y, std::size_t most) {
