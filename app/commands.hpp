@@ -21,6 +21,7 @@ void add_train(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app);
 void add_forecast(CLI::App& app);
 void add_sample(CLI::App& app);
+void add_inspect(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace fathom::app

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   fathom::app::add_predict(app);
   fathom::app::add_forecast(app);
   fathom::app::add_sample(app);
+  fathom::app::add_inspect(app);
   fathom::app::add_completion(app);
   try {
     app.parse(argc, argv);

@@ -38,8 +38,8 @@ TEST(CommandLine, HelpNamesEverySubcommandAndGivesExamples) {
 }
 
 TEST(CommandLine, EverySubcommandExplainsItself) {
-  for (const char* command :
-       {"run", "list", "gradcheck", "solvers", "train", "predict", "forecast", "sample", "completion"}) {
+  for (const char* command : {"run", "list", "gradcheck", "solvers", "train", "predict", "forecast", "sample",
+                              "inspect", "completion"}) {
     const Outcome help = fathom(std::string(command) + " --help");
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_TRUE(contains(help.output, "Usage:")) << help.output;

@@ -25,20 +25,18 @@ class Section {
   template <class T> void read(const char* key, T& value) {
     const Json* found = find(key);
     if (!found) return;
-    try {
-      value = found->get<T>();
-    } catch (const Json::exception&) { throw wrong(key); }
-    // nlohmann rounds a number to the type asked for without a word.
-    if constexpr (std::is_integral_v<T>) {
-      if (!found->is_number_integer() ||
-          (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t(INT64_MAX)))
-        throw wrong(key);
+    // nlohmann rounds a number to the type asked for without a word, even where it does not fit.
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      if (!is_whole(*found)) throw wrong(key);
     }
     if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
       for (const Json& each : *found) {
-        if (!each.is_number_integer()) throw wrong(key);
+        if (!is_whole(each)) throw wrong(key);
       }
     }
+    try {
+      value = found->get<T>();
+    } catch (const Json::exception&) { throw wrong(key); }
   }
 
   template <class Enum> void read_name(const char* key, Enum& value) {
@@ -67,6 +65,10 @@ class Section {
   }
 
  private:
+  static bool is_whole(const Json& value) {
+    const bool fits = !value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t(INT64_MAX);
+    return value.is_number_integer() && fits;
+  }
   Error wrong(const char* key) const {
     return Error(text("`", key, "` in the model's ", name_, " is of the wrong type"));
   }
