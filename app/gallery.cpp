@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "experiments/experiment.hpp"
+#include "fathom/report/export.hpp"
 #include "fathom/report/page.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/train/run_folder.hpp"
@@ -93,21 +94,19 @@ std::string verdict_table(const std::string& name, const std::vector<std::map<st
   return head + "\n" + rule + "\n" + rows;
 }
 
-/// The first picture that `fathom run --png` left, copied beside the document.
+/// The first figure of a run's page, of the last folder that has one, drawn small beside the document.
 std::optional<std::string> picture(const std::string& name, const std::vector<std::string>& folders,
                                    const path& docs) {
-  for (const std::string& folder : folders) {
-    std::optional<path> first;
-    std::error_code absent;
-    for (const auto& file : std::filesystem::directory_iterator(path(folder) / name, absent)) {
-      const bool is_figure =
-          file.path().extension() == ".png" && file.path().filename().string().starts_with("figure-");
-      if (is_figure && (!first || file.path().filename() < first->filename())) first = file.path();
-    }
-    if (!first) continue;
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    const path page = path(*folder) / name / "report.html";
+    if (!std::filesystem::is_regular_file(page)) continue;
+    const auto figures = report::figures_of(page);
+    if (figures.empty()) continue;
     std::filesystem::create_directories(docs / "gallery");
+    const auto drawn = report::export_figures(docs / "gallery", figures, report::Picture::png,
+                                              {.width = 860, .scale = 1, .only = {1}});
     const path copy = path("gallery") / (name + ".png");
-    std::filesystem::copy_file(*first, docs / copy, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::rename(drawn.front(), docs / copy);
     return copy.string();
   }
   return {};
