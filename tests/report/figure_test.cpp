@@ -114,6 +114,16 @@ TEST(PlaneFlow, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(plane_flow({}, {.labels = {}, .panels = {flow(3, 5)}}), InvalidArgument);
 }
 
+TEST(PlaneFlow, DrawsTrailsOfEveryLabelThoughSamplesComeSorted) {
+  FlowPanel panel = flow(1000, 3);
+  std::fill(panel.labels.begin() + 900, panel.labels.end(), 1);
+  const json spec = parsed(plane_flow({}, {.labels = {"first", "last"}, .panels = {panel}}));
+  const json& trails = spec["marks"][0]["data"][1]["values"];
+  EXPECT_LE(trails.size(), 100u);
+  EXPECT_EQ(trails.front()["label"], "first");
+  EXPECT_EQ(trails.back()["label"], "last");
+}
+
 TEST(PlaneFlow, OfManySamplesStaysSmall) {
   EXPECT_LT(plane_flow({}, {.labels = {"one"}, .panels = {flow(20000, 41)}}).specification.size(), 600'000u);
 }

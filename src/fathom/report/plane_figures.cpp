@@ -174,11 +174,13 @@ Figure plane_flow(const Caption& caption, const PlaneFlow& data) {
   Sheet sheet{.height = same_aspect(window), .labels = data.labels};
   for (const FlowPanel& panel : data.panels) {
     const Frames frames(panel);
-    const std::size_t shown = std::min(frames.samples, most_samples);
+    // Samples often come class after class: every n-th keeps all of them in sight.
+    const std::size_t step = (frames.samples + most_samples - 1) / most_samples;
+    const std::size_t trail_step = step * ((frames.samples / step + most_trails - 1) / most_trails);
     json samples = json::array(), trails = json::array();
-    for (std::size_t i = 0; i < shown; ++i) {
+    for (std::size_t i = 0; i < frames.samples; i += step) {
       samples.push_back(sample_row(frames, i, data, window));
-      if (i < most_trails)
+      if (i % trail_step == 0)
         trails.push_back({{"label", samples.back()["label"]}, {"path", path(frames.trail(i), window)}});
     }
     Panel drawn{panel.title, window, data.x_title, data.y_title};
