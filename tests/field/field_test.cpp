@@ -35,6 +35,15 @@ TEST_F(Fields, TakeNetworksOfAnyType) {
   EXPECT_TRUE(torch::equal(depth_varying(DepthConcat())->rate(s, {}, z).narrow(1, 0, 2), z));
 }
 
+TEST_F(Fields, JumpWhereTheirNetworkOrTheirSignalDoes) {
+  const DepthSequential stacked(DepthLinear(3, 2, piecewise_constant({.pieces = 2})));
+  const Field field = driven(
+      stacked,
+      {.value = [](const Tensor& at) { return (at < 0.3).to(float64).view({1}); }, .break_points = {0.3}});
+  EXPECT_EQ(field->break_points(), (std::vector<double>{0.5, 0.3}));
+  EXPECT_EQ(higher_order(field, 1)->break_points(), field->break_points());
+}
+
 TEST_F(Fields, JoinStateAndControlInThisOrder) {
   auto wide = network(4, 2), narrow = network(2, 2);
   auto embedding = network(2, 2);
