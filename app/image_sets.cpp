@@ -129,7 +129,7 @@ void fetch_package(const ImageSet& set, const Path& work) {
 }  // namespace
 
 const std::vector<ImageSet>& image_sets() {
-  // MD5 of the standard files, unpacked. Those made here of CIFAR-10 have 5000 labels of each class and the published channel means,
+  // MD5 of the unpacked files as these packages give them. Those made of CIFAR-10 have 5000 labels of each class and the published channel means,
   // 0.4914 0.4822 0.4465.
   static const std::vector<ImageSet> sets = {
       {"fashion-mnist",
