@@ -170,7 +170,7 @@ Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads,
   const SweepResult<T> back = pull_back(pass, up.data(), {});
   result.start_gradient = back.start;
   result.weight_gradient = back.weights;
-  result.recomputed = back.evaluations;
+  result.recomputed = back.recomputed;
   return result;
 }
 

@@ -204,7 +204,8 @@ template <class T> class Sweep {
       StepPlan<T>& plan = plans.back();
       plan.start = n > begin && !restored_.empty() ? restored_[n - begin - 1].data() : plan.record->start;
       for (std::size_t i = 0; i < plan.needed.size(); ++i) {
-        result_.evaluations += plan.needed[i] && !plan.kept(i) ? 1 : 0;
+        result_.evaluations += plan.needed[i] ? 1 : 0;
+        result_.recomputed += plan.needed[i] && !plan.kept(i) ? 1 : 0;
       }
     }
     for (Worker& worker : workers_) worker.moves.assign(wanted_.depths ? plans.size() : 0, {});

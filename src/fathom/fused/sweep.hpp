@@ -28,11 +28,12 @@ struct SweepWanted {
 };
 
 template <class T> struct SweepResult {
-  std::vector<T> start;         ///< (state size)
-  std::vector<double> weights;  ///< (Weights::gradient_size)
-  Buffer<T> inputs;             ///< (input rows) of every tile
-  std::vector<double> depths;   ///< (given)
-  std::int64_t evaluations = 0;
+  std::vector<T> start;          ///< (state size)
+  std::vector<double> weights;   ///< (Weights::gradient_size)
+  Buffer<T> inputs;              ///< (input rows) of every tile
+  std::vector<double> depths;    ///< (given)
+  std::int64_t evaluations = 0;  ///< that the adjoint was pulled back through
+  std::int64_t recomputed = 0;   ///< those of them whose activations were not kept
 };
 
 /// `saved_adjoints`: dL/d(saved states), (depths, state size).
