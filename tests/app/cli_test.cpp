@@ -1,30 +1,15 @@
 /// The command line as a person meets it: what it prints, where, and with which exit code.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdlib>
 #include <string>
+
+#include "support/plain/command_line.hpp"
 
 namespace {
 
-struct Outcome {
-  int exit_code;
-  std::string output;  // both streams
-};
+using fathom::testing::Outcome;
 
-Outcome fathom(const std::string& arguments) {
-  const char* program = std::getenv("FATHOM_CLI");
-  EXPECT_NE(program, nullptr) << "FATHOM_CLI must name the program under test";
-  const std::string command = std::string("'") + (program ? program : "fathom") + "' " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string output;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe))
-    output.append(buffer.data(), count);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
+Outcome fathom(const std::string& arguments) { return ::fathom::testing::run(arguments); }
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
