@@ -147,8 +147,9 @@ TEST(Train, CtrlCEndsCleanlyAndResumeContinuesTheSameRun) {
       shell("timeout --preserve-status -s INT 2 " + program() + " train " + data + flags +
             "1500 --checkpoint-every 1000 --time-budget 1000 --out " + folder.quoted("part"));
   ASSERT_TRUE(stopped.exit_code == 130 || stopped.exit_code == 0) << stopped.output;
-  if (stopped.exit_code == 130)
+  if (stopped.exit_code == 130) {
     EXPECT_TRUE(contains(stopped.output, "go on with `fathom train --resume")) << stopped.output;
+  }
   const Outcome resumed = run("train --resume " + folder.quoted("part") + " --quiet");
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_EQ(content(folder / "part/model.safetensors"), content(folder / "whole/model.safetensors"));
