@@ -123,8 +123,11 @@ TEST(Learn, AccuracyAndErrorsAreInTheUnitsOfTheData) {
   const Tensor x = torch::randn({20, 1}, f64), off = torch::full({20, 1}, 2.0, f64);
   const Rows rows{x, answers(model, x) + off};  // wrong by two deviations of 3
   for (const auto& [name, value] : judged(model, rows, {})) {
-    if (name == "loss") EXPECT_NEAR(value, 4, 1e-9);
-    if (name == "rmse" || name == "mae") EXPECT_NEAR(value, 6, 1e-9);
+    if (name == "loss") {
+      EXPECT_NEAR(value, 4, 1e-9);
+    } else if (name == "rmse" || name == "mae") {
+      EXPECT_NEAR(value, 6, 1e-9);
+    }
   }
 }
 
