@@ -95,20 +95,24 @@ double projection_gap(NeuralOde& ode, const Tensor& x, const Solver& solver) {
 }
 
 report::Figure heat(const Descent& descent, const std::vector<double>& knots, double fall) {
-  constexpr double smallest = 1e-12;  // of a norm that is shown by its logarithm
+  // Where the loss wants nothing, as at the end of the depth, the norm is zero; what is far below the largest is shown alike.
+  constexpr double share_shown = 1e-4;
+  double largest = 0;
+  for (const std::vector<double>& norms : descent.norms)
+    largest = std::max(largest, *std::max_element(norms.begin(), norms.end()));
   report::HeatPanel panel{.title = "functional descent"};
   const std::size_t epochs = descent.norms.size();
   panel.values = {{1, double(epochs)}, {knots.front(), knots.back()}, epochs, knots.size()};
   for (std::size_t row = 0; row < knots.size(); ++row) {
     for (std::size_t column = 0; column < epochs; ++column)
-      panel.values.values.push_back(std::log10(std::max(descent.norms[column][row], smallest)));
+      panel.values.values.push_back(std::max(descent.norms[column][row], share_shown * largest));
   }
   return report::heat_map(
       {.title = "The functional gradient over depth and epoch",
        .idea =
            "The norm of delta ell / delta theta(s): where along the depth the loss wants theta to change.",
        .finding = text("Its mean over depth ends at ", report::readable(fall), " of where it began.")},
-      {.panels = {panel}, .value_title = "log10 of the norm"});
+      {.panels = {panel}, .value_title = "norm"});
 }
 
 void run_functional_descent(Run& run) {
