@@ -78,7 +78,7 @@ GradientProblem problem(const Request& request) {
   const AdaptiveSteps adaptive{.relative_tolerance = request.solver_tolerance,
                                .absolute_tolerance = request.solver_tolerance};
   problem.solver.method = method_named(request.solver);
-  if (problem.solver.method.adaptive())
+  if (problem.solver.method->adaptive())
     problem.solver.steps = adaptive;
   else
     problem.solver.steps = FixedSteps{.count = 20};

@@ -5,13 +5,10 @@
 #include <numeric>
 
 #include "fathom/support/error.hpp"
-#include "fathom/train/batches.hpp"
 
 namespace fathom::app {
 
 namespace {
-
-constexpr std::size_t courses_to_split = 5;  // fewer are split in time instead
 
 Task task_of(const TrainSettings& settings) {
   if (settings.task != "auto") return value_named<Task>("task", settings.task);
@@ -36,13 +33,10 @@ void check_flags(const TrainSettings& settings, Task task) {
   flag("--time", !settings.time.empty(), Task::series, true);
   flag("--series", !settings.series.empty(), Task::series, false);
   require(settings.inputs.empty() || settings.ignore.empty(), "give `--inputs` or `--ignore`, not both");
-  const auto fraction = [](const char* name, double value) {
-    require(value >= 0 && value < 1, "`", name, "` is a fraction of the data from 0 to 1, got ", value);
-  };
-  fraction("--validation", settings.validation);
-  fraction("--test", settings.test);
-  require(settings.validation + settings.test < 1, "nothing is left to train on: --validation ",
-          settings.validation, " and --test ", settings.test, " are all of the data");
+}
+
+SplitOptions parts_of(const TrainSettings& settings) {
+  return {.validation = settings.validation, .test = settings.test, .seed = settings.seed};
 }
 
 /// Columns that are not inputs.
@@ -102,55 +96,9 @@ Tensor tensor_of(const Table& table) {
   return tensor_of(columns, table.rows);
 }
 
-/// A column that does not vary is only shifted.
-Standardisation scale_of(const Tensor& values) {
-  const Tensor mean = values.mean(0), deviation = values.std(0, false);
-  Standardisation scale;
-  for (std::int64_t i = 0; i < values.size(1); ++i) {
-    scale.mean.push_back(mean[i].item<double>());
-    const double spread = deviation[i].item<double>();
-    scale.deviation.push_back(spread > 1e-12 * std::abs(scale.mean.back()) ? spread : 1);
-  }
-  return scale;
-}
-
 torch::ScalarType type_of(const TrainSettings& settings) {
   return value_named<Precision>("precision", settings.precision) == Precision::float32 ? torch::kFloat32
                                                                                        : torch::kFloat64;
-}
-
-/// How many of `count` go to validation and to test, each at least one where asked for.
-struct Sizes {
-  std::int64_t validation = 0, test = 0;
-};
-Sizes sizes(std::int64_t count, const TrainSettings& settings) {
-  const auto part = [&](double fraction) {
-    return fraction > 0 ? std::max<std::int64_t>(1, std::llround(fraction * double(count))) : 0;
-  };
-  return {part(settings.validation), part(settings.test)};
-}
-
-/// Rows of each part. With labels, every class is in every part in the same proportion, as far as whole rows allow.
-Parts<Tensor> split(std::int64_t rows, const Tensor& labels, const TrainSettings& settings) {
-  Tensor order = shuffled_rows(rows, settings.seed);
-  const Sizes wanted = sizes(rows, settings);
-  require(rows - wanted.validation - wanted.test >= 2, "`", settings.data, "` has only ", rows,
-          " row(s): too few to train on; lower --validation and --test");
-  if (labels.defined()) {
-    // Shuffled rows sorted by how far through its class each is: any stretch of them has all classes in proportion.
-    const Tensor shuffled = labels.index_select(0, order);
-    Tensor place = torch::zeros({rows}, torch::kFloat64);
-    for (std::int64_t label = 0; label <= labels.max().item<std::int64_t>(); ++label) {
-      const Tensor members = (shuffled == label).nonzero().squeeze(1);
-      const auto count = members.size(0);
-      place.index_put_({members}, (torch::arange(count, torch::kFloat64) + 0.5) /
-                                      double(std::max<std::int64_t>(1, count)));
-    }
-    order = order.index_select(0, place.argsort());
-  }
-  return {.train = order.narrow(0, wanted.validation + wanted.test, rows - wanted.validation - wanted.test),
-          .validation = order.narrow(0, wanted.test, wanted.validation),
-          .test = order.narrow(0, 0, wanted.test)};
 }
 
 void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings) {
@@ -169,7 +117,8 @@ void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings
     targets = tensor_of(wanted, table.rows);
   }
   const bool classes = data.spec.task == Task::classification;
-  const Parts<Tensor> parts = split(std::int64_t(table.rows), classes ? targets : Tensor(), settings);
+  const Parts<Tensor> parts =
+      split_rows(std::int64_t(table.rows), parts_of(settings), classes ? targets : Tensor());
   data.spec.input_scale = scale_of(inputs.index_select(0, parts.train));
   if (data.spec.task == Task::regression)
     data.spec.target_scale = scale_of(targets.index_select(0, parts.train));
@@ -184,39 +133,6 @@ void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings
   data.rows = {part(parts.train), part(parts.validation), part(parts.test)};
 }
 
-Course stretch(const Course& course, std::int64_t first, std::int64_t count) {
-  const auto begin = course.times.begin() + first;
-  return {course.name, {begin, begin + count}, course.states.narrow(0, first, count)};
-}
-
-/// Whole courses where there are many, else each course's end: the future is what a forecast is judged by.
-Parts<std::vector<Course>> split(const std::vector<Course>& courses, const TrainSettings& settings) {
-  Parts<std::vector<Course>> parts;
-  if (courses.size() >= courses_to_split) {
-    const Sizes wanted = sizes(std::int64_t(courses.size()), settings);
-    const Tensor order = shuffled_rows(std::int64_t(courses.size()), settings.seed);
-    for (std::int64_t i = 0; i < order.size(0); ++i) {
-      auto& part = i < wanted.test                       ? parts.test
-                   : i < wanted.test + wanted.validation ? parts.validation
-                                                         : parts.train;
-      part.push_back(courses[std::size_t(order[i].item<std::int64_t>())]);
-    }
-    return parts;
-  }
-  for (const Course& course : courses) {
-    const auto count = std::int64_t(course.times.size());
-    const Sizes wanted = sizes(count, settings);
-    const std::int64_t train = count - wanted.validation - wanted.test;
-    require(train >= 2, "a series of ", count,
-            " observations is too short to train on; lower --validation and --test");
-    // Parts share the observation between them: the end of one is the start of the next.
-    parts.train.push_back(stretch(course, 0, train));
-    if (wanted.validation > 0) parts.validation.push_back(stretch(course, train - 1, wanted.validation + 1));
-    if (wanted.test > 0) parts.test.push_back(stretch(course, count - wanted.test - 1, wanted.test + 1));
-  }
-  return parts;
-}
-
 void fill_courses(TaskData& data, const Table& table, const TrainSettings& settings) {
   const Table columns = inputs_of(table, settings);
   data.spec.inputs = columns.names();
@@ -224,7 +140,8 @@ void fill_courses(TaskData& data, const Table& table, const TrainSettings& setti
   for (const std::string& name : {settings.time, settings.series}) {
     if (!name.empty()) all.columns.push_back(table.column(name));
   }
-  data.courses = split(courses_of(all, data.spec.inputs, settings.time, settings.series), settings);
+  data.courses =
+      split_courses(courses_of(all, data.spec.inputs, settings.time, settings.series), parts_of(settings));
 
   std::vector<Tensor> seen;
   double first = INFINITY, last = -INFINITY, gaps = 0, length = 0;

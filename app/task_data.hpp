@@ -2,15 +2,10 @@
 #pragma once
 
 #include "fathom/read/table_reader.hpp"
-#include "fathom/train/learn.hpp"
+#include "fathom/train/split.hpp"
 #include "settings.hpp"
 
 namespace fathom::app {
-
-/// Parts that are not asked for are empty.
-template <class Part> struct Parts {
-  Part train = {}, validation = {}, test = {};
-};
 
 struct TaskData {
   ModelSpec spec;                      ///< what the data decides: task, columns, labels, scales, time

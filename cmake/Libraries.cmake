@@ -39,10 +39,6 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   list(FILTER runtime_sources EXCLUDE REGEX "kernels_avx[0-9]+\\.cpp$")
 endif()
 
-if(FATHOM_LIBFUZZER)  # the parsers alone: the kernels use builtins that only gcc has
-  list(FILTER runtime_sources EXCLUDE REGEX "/(fused|runtime)/")
-endif()
-
 fathom_library(fathom_runtime "${runtime_sources}")
 add_library(fathom::runtime ALIAS fathom_runtime)
 set_target_properties(fathom_runtime PROPERTIES EXPORT_NAME runtime)

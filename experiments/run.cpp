@@ -115,7 +115,7 @@ Solver Run::solver() const {
   Solver solver;
   if (options_.method) solver.method = *options_.method;
   const double tolerance = number("tolerance");
-  if (solver.method.adaptive()) {
+  if (solver.method->adaptive()) {
     solver.steps = AdaptiveSteps{.relative_tolerance = tolerance, .absolute_tolerance = tolerance};
   } else {
     solver.steps = FixedSteps{.count = 20};
@@ -240,7 +240,7 @@ report::Page Run::page() const {
                     .sections = sections_};
   for (const ClaimVerdict& each : metrics_.verdicts)
     page.verdicts.push_back({each.claim, each.value, each.threshold, each.holds});
-  page.configuration.emplace_back("solver", solver().method.name);
+  page.configuration.emplace_back("solver", solver().method->name);
   page.configuration.emplace_back("gradient", std::array{"discrete", "adjoint", "interpolated adjoint",
                                                          "unrolled"}[sensitivity().index()]);
   for (const Setting& setting : experiment_.settings) {

@@ -120,7 +120,8 @@ Runner vectors(const json& work, const std::string& entry) {
       autonomous(network(work)),
       NeuralOdeOptions{.last = last, .solver = solver_of(work, entry), .sensitivity = sensitivity_of(entry)});
   torch::nn::Sequential model(ode);
-  if (work["loss"] == "head") model->push_back(torch::nn::Linear(x.size(1), 1));
+  torch::nn::Linear head = nullptr;
+  if (work["loss"] == "head") model->push_back(head = torch::nn::Linear(x.size(1), 1));
   set_parameters(*model, tensors_of(work));
   Runner runner{.loss = {},
                 .report = [ode]() mutable -> const SolveReport& { return ode->report(); },
@@ -131,7 +132,7 @@ Runner vectors(const json& work, const std::string& entry) {
   }
   const Tensor y = tensor_of(work["y"], type);
   if (work["loss"] == "head") {
-    runner.loss = [model, x, y]() mutable { return torch::mse_loss(model->forward(x), y); };
+    runner.loss = [ode, answer = Answer{.head = head}, x, y]() mutable { return ode->loss(x, y, answer); };
     return runner;
   }
   std::vector<double> depths;

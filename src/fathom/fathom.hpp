@@ -26,5 +26,8 @@
 #include "fathom/sensitivity/solve.hpp"
 #include "fathom/train/adam.hpp"
 #include "fathom/train/fit.hpp"
+#include "fathom/train/learn.hpp"
 #include "fathom/train/metrics_log.hpp"
+#include "fathom/train/model.hpp"
 #include "fathom/train/run_folder.hpp"
+#include "fathom/train/split.hpp"

@@ -24,7 +24,7 @@ struct Numbers {
 
 /// A program that uses every operation at least once: three features, a control of two, a depth for each sample.
 Program everything() {
-  Builder build(3, 4);
+  Builder build(3, 5);
   const Rows z = build.state(), u = build.input(6, 2), g = build.input(7, 1);
   const std::int32_t basis = build.basis({.size = 2,
                                           .values =
@@ -62,6 +62,7 @@ Program everything() {
   build.give_loss(2, build.squares(rate));
   build.give_loss(3, build.norm(build.joined(
                          {build.activated(Builder::part(z, 1, 2), {FunctionKind::silu}), build.zeros(1)})));
+  build.give_loss(4, build.surprise(rate, build.zeros(1)));
   build.give(moved);
   return std::move(build).finish();
 }
@@ -124,8 +125,8 @@ TEST(Programs, HaveTheGradientsOfFiniteDifferences) {
       const std::size_t w = std::size_t(width);
       std::vector<std::vector<double>> tensors;
       for (std::size_t size : tensor_sizes) tensors.push_back(numbers.some(size));
-      std::vector<double> argument = numbers.some(7 * w), inputs = numbers.some(3 * w);
-      const std::vector<double> seed = numbers.some(7 * w);
+      std::vector<double> argument = numbers.some(8 * w), inputs = numbers.some(3 * w);
+      const std::vector<double> seed = numbers.some(8 * w);
       double depth = 0.7;
       trial.run(tensors, argument, inputs, depth, seed);
       const auto by_argument = trial.argument_gradient, by_input = trial.input_gradient,
@@ -169,7 +170,7 @@ TEST(Programs, GiveTheSameOnEveryInstructionSetAndWidth) {
       return all;
     };
     Trial<float> trial(kernels, width);
-    const auto argument = spread(7), inputs = spread(3), seed = spread(7);
+    const auto argument = spread(8), inputs = spread(3), seed = spread(8);
     return trial.run(tensors, argument, inputs, 0.3, seed) / width;
   };
   const double expected = loss(*available_kernels<float>().front(), 1);

@@ -229,7 +229,7 @@ void expect_equal(const Problem& problem, double tolerance) {
   }
   for (std::size_t i = 0; i < fused.gradients.size(); ++i) {
     EXPECT_LT(close(fused.gradients[i], tensor.gradients[i]), tolerance)
-        << problem.description << ", " << problem.solver.method.name << ", gradient " << i << "\n"
+        << problem.description << ", " << problem.solver.method->name << ", gradient " << i << "\n"
         << tensor.gradients[i].flatten().slice(0, 0, 5) << fused.gradients[i].flatten().slice(0, 0, 5);
   }
 }

@@ -42,12 +42,33 @@ std::optional<fused::Function> function_of(const torch::nn::Module& layer) {
   return {};
 }
 
+/// Labels as the kernels read them: numbers of the state's type.
+Tensor labels(const Tensor& y, std::int64_t scores, torch::ScalarType type) {
+  for (const std::int64_t label :
+       c10::ArrayRef(y.contiguous().data_ptr<std::int64_t>(), std::size_t(y.numel()))) {
+    require(label >= 0 && label < scores, "labels must be 0 to ", scores - 1, " for ", scores,
+            " scores, got ", label);
+  }
+  return y.to(type);
+}
+
 class Lowering {
  public:
-  Lowering(const Tensor& z0, const LowerOptions& options)
-      : options_(options),
-        build_(std::int32_t(z0.size(1)), options.divergence ? 1 : std::int32_t(options.losses.size())) {
+  Lowering(std::int64_t features, std::size_t losses, const LowerOptions& options)
+      : options_(options), build_(std::int32_t(features), std::int32_t(losses)) {
     if (options.scale.defined()) scale_ = build_.input(number_of(options.scale), 1);
+  }
+
+  Lowered run(DepthModule* head, const Tensor& y, AnswerLoss loss, torch::ScalarType type) {
+    const Rows answer = head ? chain(*head, build_.state()) : build_.state();
+    const bool is_label = loss == AnswerLoss::cross_entropy;
+    if (!is_label && y.size(1) != answer.count)
+      throw NoProgram{"the answer has another shape than its target"};
+    const Rows wanted = build_.input(number_of(is_label ? labels(y, answer.count, type) : y),
+                                     is_label ? 1 : std::int32_t(y.size(1)));
+    build_.give(build_.zeros(build_.state().count));
+    build_.give_loss(0, is_label ? build_.surprise(answer, wanted) : build_.distance(answer, wanted));
+    return finished();
   }
 
   Lowered run(const Field& field) {
@@ -59,13 +80,17 @@ class Lowering {
       build_.give_loss(std::int32_t(i), scale_ ? build_.scale(losses[i], *scale_) : losses[i]);
     }
     build_.give(scale_ ? build_.scale(rate, *scale_) : rate);
+    return finished();
+  }
+
+ private:
+  Lowered finished() {
     Lowered lowered;
     lowered.program = std::make_shared<fused::Program>(std::move(build_).finish());
     lowered.tensors = std::move(tensors_);
     return lowered;
   }
 
- private:
   /// The place of a tensor in the program's list; one that is used twice has one place.
   std::int32_t number_of(const Tensor& tensor) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -205,15 +230,27 @@ class Lowering {
 
 }  // namespace
 
+namespace {
+
+Lowered none(std::string reason) {
+  Lowered lowered;
+  lowered.reason = std::move(reason);
+  return lowered;
+}
+
+}  // namespace
+
 Lowered lower(const Field& field, const Tensor& z0, const LowerOptions& options) {
-  const auto none = [](std::string reason) {
-    Lowered lowered;
-    lowered.reason = std::move(reason);
-    return lowered;
-  };
   if (z0.dim() != 2 || z0.size(1) == 0) return none("the state is not of shape (batch, features)");
   try {
-    return Lowering(z0, options).run(field);
+    return Lowering(z0.size(1), options.divergence ? 1 : options.losses.size(), options).run(field);
+  } catch (const NoProgram& problem) { return none(problem.reason); }
+}
+
+Lowered lower_answer(DepthModule* head, const Tensor& z0, const Tensor& y, AnswerLoss loss) {
+  try {
+    const LowerOptions options;
+    return Lowering(z0.size(1), 1, options).run(head, y, loss, z0.scalar_type());
   } catch (const NoProgram& problem) { return none(problem.reason); }
 }
 

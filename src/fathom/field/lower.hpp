@@ -18,6 +18,16 @@ struct LowerOptions {
   bool divergence = false;  ///< tr df/dz as the running loss of a flow
 };
 
+/// What an answer is held against.
+enum class AnswerLoss {
+  mse,           ///< |answer - y|^2, y (batch, outputs), averaged over all numbers
+  cross_entropy  ///< of scores with labels y, int64 (batch), averaged over the samples
+};
+
+/// The loss of one sample, without the average: l(head(z), y) as the running loss of a program over the state. Without a head the
+/// state itself is the answer.
+Lowered lower_answer(DepthModule* head, const Tensor& z0, const Tensor& y, AnswerLoss loss);
+
 Lowered lower(const Field& field, const Tensor& z0, const LowerOptions& options = {});
 
 }  // namespace fathom

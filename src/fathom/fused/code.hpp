@@ -45,7 +45,8 @@ enum class OpKind : std::uint8_t {
   sum,       ///< out = sum of the rows of first
   distance,  ///< out = |first - second|^2
   squares,   ///< out = |first|^2
-  norm       ///< out = |first|, with slope 0 at 0
+  norm,      ///< out = |first|, with slope 0 at 0
+  surprise  ///< out = log sum_r exp(first_r) - first_y, y the one row of second: the cross entropy of a label
 };
 
 struct Op {

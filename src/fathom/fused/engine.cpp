@@ -29,14 +29,21 @@ template <class T> std::int32_t widest_tile(const Program& program) {
 template <class T>
 Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, std::int64_t batch,
                     int threads_)
+    : Problem(program_, std::move(tensors_), Tiles(batch, best_kernels<T>().lanes, widest_tile<T>(*program_)),
+              threads_) {}
+
+template <class T>
+Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, const Tiles& tiles_,
+                    int threads_)
     : program(std::move(program_)),
       kernels(best_kernels<T>()),
       tensors(std::move(tensors_)),
-      tiles(batch, kernels.lanes, widest_tile<T>(*program)),
+      tiles(tiles_),
       weights(*program, tensors),
       inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
       threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
   for (const SampleInput& input : program->inputs) {
+    const std::int64_t batch = tiles.batch();
     const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
     require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
                 tensors[std::size_t(input.tensor)].size() == wanted,
@@ -107,9 +114,10 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       options_(std::move(options)),
       code_(problem.code()),
       rows_(problem.rows() * (options_.adjoint ? 2 : 1)),
-      stage_count_(options_.method.c.size()),
-      end_rate_stage_(options_.method.end_rate_stage().value_or(0)),
-      first_same_as_last_(options_.method.first_same_as_last()),
+      stage_count_(options_.method->c.size()),
+      end_rate_stage_(options_.method->end_rate_stage().value_or(0)),
+      first_same_as_last_(options_.method->first_same_as_last()),
+      estimates_error_(options_.adaptive && options_.method->adaptive()),
       state_(Buffer<T>::raw(problem.padded(rows_))),
       before_(Buffer<T>::raw(state_.size())),
       candidate_(Buffer<T>::raw(state_.size())),
@@ -127,7 +135,6 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       activations_(problem.padded(std::int32_t(layout_.rows()))) {
   require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
-  if (!options_.adaptive) options_.method.error.clear(), options_.method.coarse_error.clear();
   const std::size_t width = std::size_t(problem.tiles.widest());
   for (int thread = 0; thread < problem.threads; ++thread) {
     scratch_.push_back(
@@ -181,7 +188,7 @@ template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                          std::optional<std::size_t> index) {
   const std::size_t width = std::size_t(problem_.tiles.width(tile));
-  const bool is_kept = trial_activations_ && index && *index > 0;
+  const bool is_kept = trial_activations_ && index;
   T* registers = is_kept ? trial_activations_ + layout_.registers(problem_.tiles, tile, *index)
                          : scratch_[std::size_t(thread)].registers.data();
   std::copy_n(argument, width * std::size_t(code_.argument_rows), registers);
@@ -221,7 +228,7 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
   }
   const std::size_t index = summed.value_or(0);
   const bool is_inner = index != 0 && index != end_rate_stage_;
-  const T share = !summed ? T(0) : is_inner ? T(step_.size() * options_.method.b[index]) : T(1);
+  const T share = !summed ? T(0) : is_inner ? T(step_.size() * options_.method->b[index]) : T(1);
   auto& block = sums_->by_thread[std::size_t(thread)].at(index, end_rate_stage_);
   clear(scratch.stage_gradient);
   clear(scratch.inputs);
@@ -261,17 +268,22 @@ void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, d
 template <class T>
 void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from) {
   // The end-rate stage is evaluated at the new state itself, so that both have the same bits.
-  const bool at_candidate = index == end_rate_stage_ && index < options_.method.stages();
+  const bool at_candidate = index == end_rate_stage_ && index < options_.method->stages();
   T* argument =
       at_candidate ? candidate_.data() + begin(tile) : scratch_[std::size_t(thread)].argument.data();
-  combine(tile, options_.method.a[index], step_.size(), from, argument);
+  combine(tile, options_.method->a[index], step_.size(), from, argument);
   evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
 }
 
-template <class T> void Engine<T>::first_rate(const ode::Step& step) {
-  if (rate_known_at_ == RateKnown::at_first_stage) return;
+template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
+  using First = typename StepRecord<T>::First;
+  take_activations();
   const bool is_known = rate_known_at_ == RateKnown::at_end_rate_stage;
-  first_stage_is_last_ = is_known;
+  const bool has_step_before = !records_.empty() && records_.back().activations;
+  first_stage_ = is_known             ? has_step_before ? First::in_step_before : First::recomputed
+                 : trial_activations_ ? First::here
+                                      : First::recomputed;
+  rate_known_at_ = RateKnown::at_first_stage;
   if (!is_known) {
     prepare(0, step.stage_depth(0));
     ++evaluations_;
@@ -280,19 +292,20 @@ template <class T> void Engine<T>::first_rate(const ode::Step& step) {
       clear(sums_->inputs.first);
     }
   }
-  for_each_tile([&](std::int64_t tile, int thread) {
-    if (is_known) {
-      std::copy_n(stage(tile, end_rate_stage_), tile_size(tile), stage(tile, 0));
-    } else {
-      evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
-    }
-  });
-  rate_known_at_ = RateKnown::at_first_stage;
+  return is_known;
+}
+
+template <class T> void Engine<T>::first_rate_of_tile(std::int64_t tile, int thread, bool is_known) {
+  if (is_known) {
+    std::copy_n(stage(tile, end_rate_stage_), tile_size(tile), stage(tile, 0));
+  } else {
+    evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
+  }
 }
 
 template <class T>
-void Engine<T>::scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other,
-                                    double divisor) {
+auto Engine<T>::scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other,
+                                    double divisor) -> TileError {
   const ode::AdaptiveSteps& tolerance = *options_.adaptive;
   std::vector<double>& by_sample = scratch_[std::size_t(thread)].by_sample;
   const bool per_sample = tolerance.norm == ode::ErrorNorm::per_sample;
@@ -309,13 +322,14 @@ void Engine<T>::scaled_norm_of_tile(std::int64_t tile, int thread, const T* valu
                       .by_sample = per_sample ? by_sample.data() : nullptr};
   problem_.kernels.scaled_error(frame);
   const double squares = per_sample ? *std::max_element(by_sample.begin(), by_sample.end()) : frame.squares;
-  tile_errors_[std::size_t(tile)] = {frame.largest, squares};
+  return {frame.largest, squares};
 }
 
-template <class T> double Engine<T>::norm_of_tiles(double divisor) const {
+template <class T>
+double Engine<T>::norm_of_tiles(const std::vector<TileError>& found, double divisor) const {
   const bool per_sample = options_.adaptive->norm == ode::ErrorNorm::per_sample;
   double squares = 0;
-  for (const TileError& tile : tile_errors_) {
+  for (const TileError& tile : found) {
     squares = per_sample ? std::max(squares, tile.squares) : squares + tile.squares;
   }
   const double count = double(rows_) * (per_sample ? 1.0 : double(problem_.tiles.batch()));
@@ -325,32 +339,42 @@ template <class T> double Engine<T>::norm_of_tiles(double divisor) const {
 template <class T> double Engine<T>::scaled_norm(const Buffer<T>& values, const Buffer<T>& other) {
   if (state_.size() == 0) return 0;
   for_each_tile([&](std::int64_t tile, int thread) {
-    scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), 1);
+    tile_errors_[std::size_t(tile)] =
+        scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), 1);
   });
-  return checked_norm(values, other);
+  return checked_norm(tile_errors_, values, other);
 }
 
-template <class T> double Engine<T>::checked_norm(const Buffer<T>& values, const Buffer<T>& other) {
+template <class T>
+double Engine<T>::checked_norm(std::vector<TileError>& found, const Buffer<T>& values,
+                               const Buffer<T>& other) {
   double largest = 0;
-  for (const TileError& tile : tile_errors_) {
+  for (const TileError& tile : found) {
     if (std::isnan(tile.largest)) return tile.largest;
     largest = std::max(largest, tile.largest);
   }
   if (largest == 0 || !std::isfinite(largest)) return largest;
-  const double norm = norm_of_tiles(1);
+  const double norm = norm_of_tiles(found, 1);
   if (largest > 1e-150 && std::isfinite(norm)) return norm;
   for_each_tile([&](std::int64_t tile, int thread) {
-    scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), largest);
+    found[std::size_t(tile)] =
+        scaled_norm_of_tile(tile, thread, values.data() + begin(tile), other.data() + begin(tile), largest);
   });
-  return norm_of_tiles(largest);
+  return norm_of_tiles(found, largest);
 }
 
 template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step) {
-  first_rate(step);
-  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
-    std::copy_n(stage(tile, 0), tile_size(tile), errors_.data() + begin(tile));
-  }
-  return {scaled_norm(state_, state_), scaled_norm(errors_, state_)};
+  const bool is_known = prepare_first_rate(step);
+  state_norms_.resize(tile_errors_.size());
+  for_each_tile([&](std::int64_t tile, int thread) {
+    const T* state = state_.data() + begin(tile);
+    T* rate = errors_.data() + begin(tile);
+    first_rate_of_tile(tile, thread, is_known);
+    std::copy_n(stage(tile, 0), tile_size(tile), rate);
+    state_norms_[std::size_t(tile)] = scaled_norm_of_tile(tile, thread, state, state, 1);
+    tile_errors_[std::size_t(tile)] = scaled_norm_of_tile(tile, thread, rate, state, 1);
+  });
+  return {checked_norm(state_norms_, state_, state_), checked_norm(tile_errors_, errors_, state_)};
 }
 
 template <class T> double Engine<T>::curvature(const ode::Step& probe) {
@@ -364,16 +388,19 @@ template <class T> double Engine<T>::curvature(const ode::Step& probe) {
     problem_.kernels.combine(argument, state_.data() + begin(tile), &rate, &size, 1, tile_size(tile));
     evaluate(tile, thread, at_depth(stage_count_), argument, change, {});
     problem_.kernels.combine(change, change, &rate, &minus, 1, tile_size(tile));
+    tile_errors_[std::size_t(tile)] =
+        scaled_norm_of_tile(tile, thread, change, state_.data() + begin(tile), 1);
   });
-  return scaled_norm(errors_, state_) / std::abs(probe.size());
+  return checked_norm(tile_errors_, errors_, state_) / std::abs(probe.size());
 }
 
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
-  const ode::ButcherTableau& method = options_.method;
+  const ode::ButcherTableau& method = *options_.method;
   // Those of the last accepted step stay in use for its dense stages until now.
   if (!records_.empty() && records_.back().activations == trial_activations_) trial_activations_ = nullptr;
   take_activations();
-  first_rate(step);
+  const bool has_first_rate = rate_known_at_ == RateKnown::at_first_stage;
+  const bool is_known = !has_first_rate && prepare_first_rate(step);
   step_ = step;
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
   evaluations_ += std::int64_t(method.stages()) - 1;
@@ -384,17 +411,19 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* from = state_.data() + begin(tile);
     T* candidate = candidate_.data() + begin(tile);
+    if (!has_first_rate) first_rate_of_tile(tile, thread, is_known);
     for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
     if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate);
     tile_finite_[std::size_t(tile)] = problem_.kernels.all_finite(candidate, tile_size(tile));
-    if (!tile_finite_[std::size_t(tile)] || !method.adaptive()) return;
+    if (!tile_finite_[std::size_t(tile)] || !estimates_error_) return;
     combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile));
-    scaled_norm_of_tile(tile, thread, errors_.data() + begin(tile), candidate, 1);
+    tile_errors_[std::size_t(tile)] =
+        scaled_norm_of_tile(tile, thread, errors_.data() + begin(tile), candidate, 1);
   });
   ode::TrialError result{
       .finite = std::all_of(tile_finite_.begin(), tile_finite_.end(), [](char f) { return f != 0; })};
-  if (!result.finite || !method.adaptive() || state_.size() == 0) return result;
-  const double fine = checked_norm(errors_, candidate_);
+  if (!result.finite || !estimates_error_ || state_.size() == 0) return result;
+  const double fine = checked_norm(tile_errors_, errors_, candidate_);
   double coarse = 0;
   if (!method.coarse_error.empty()) {
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
@@ -411,17 +440,16 @@ template <class T> void Engine<T>::accept() {
   before_.swap(state_);
   state_.swap(candidate_);
   if (options_.keeps_starts || sums_ == nullptr) {
-    const bool has_first = first_stage_is_last_ && !records_.empty() && records_.back().activations;
-    records_.push_back({.step = step_, .activations = trial_activations_, .first_stage_is_kept = has_first});
+    records_.push_back({.step = step_, .activations = trial_activations_, .first = first_stage_});
   }
   if (options_.keeps_starts) keep_start();
-  has_dense_stages_ = stage_count_ == options_.method.stages();
+  has_dense_stages_ = stage_count_ == options_.method->stages();
   rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
   if (sums_) accept_sums();
 }
 
 template <class T> void Engine<T>::accept_sums() {
-  const std::vector<double>& b = options_.method.b;
+  const std::vector<double>& b = options_.method->b;
   const double first = step_.size() * b[0];
   const double last = first_same_as_last_ ? step_.size() * b[end_rate_stage_] : 0;
   for (auto& part : sums_->by_thread) {
@@ -466,7 +494,7 @@ template <class T> void Engine<T>::keep_start() {
 
 template <class T> void Engine<T>::finish_dense_stages() {
   if (has_dense_stages_) return;
-  const ode::ButcherTableau& method = options_.method;
+  const ode::ButcherTableau& method = *options_.method;
   for (std::size_t i = method.stages(); i < stage_count_; ++i) prepare(i, step_.stage_depth(method.c[i]));
   evaluations_ += std::int64_t(stage_count_ - method.stages());
   for_each_tile([&](std::int64_t tile, int thread) {
@@ -479,15 +507,16 @@ template <class T> void Engine<T>::finish_dense_stages() {
 }
 
 template <class T> void Engine<T>::save_state(std::size_t place) {
-  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+  for (std::int64_t tile = 0; saved_ && tile < problem_.tiles.count(); ++tile) {
     problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
   }
   if (!records_.empty()) records_.back().saved.push_back({.place = place, .fraction = 1});
 }
 
 template <class T> void Engine<T>::save_inside(std::size_t place, double fraction) {
+  if (!saved_) return;
   finish_dense_stages();
-  const std::vector<double> weights = options_.method.dense_weights(fraction);
+  const std::vector<double> weights = options_.method->dense_weights(fraction);
   for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
     T* inside = errors_.data() + begin(tile);
     combine(tile, weights, step_.size(), before_.data() + begin(tile), inside);
@@ -512,6 +541,14 @@ template <class T> void Engine<T>::read_state(T* state) const {
                             state + problem_.state_size());
     }
   }
+}
+
+template <class T>
+Engine<T> Engine<T>::scout(const ode::Method& method, const ode::AdaptiveSteps& steps) const {
+  std::vector<T> state(problem_.state_size() * (options_.adjoint ? 2 : 1));
+  read_state(state.data());
+  return {
+      problem_, {.method = method, .adaptive = steps, .adjoint = options_.adjoint}, state.data(), nullptr};
 }
 
 template <class T> void Engine<T>::restart(const T* packed) {

@@ -21,6 +21,8 @@ namespace fathom::fused {
 /// What is solved: a program with its tensors on a batch, and how many threads may work on it.
 template <class T> struct Problem {
   Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, std::int64_t batch, int threads);
+  /// On tiles that another program has chosen.
+  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
 
   std::shared_ptr<const Program> program;
   const Kernels<T>& kernels;
@@ -47,10 +49,10 @@ struct SavedPoint {
 
 template <class T> struct StepRecord {
   ode::Step step = {};
-  T* start = nullptr;  ///< (rows) of every tile, null where it was not kept
-  T* activations =
-      nullptr;  ///< registers and rates of every stage but the first, see ActivationLayout; may be null
-  bool first_stage_is_kept = false;  ///< as the last one of the step before
+  T* start = nullptr;        ///< (rows) of every tile, null where it was not kept
+  T* activations = nullptr;  ///< registers and rates of the stages, see ActivationLayout; may be null
+  /// Where the activations of the first stage are.
+  enum class First { recomputed, here, in_step_before } first = First::recomputed;
   std::vector<SavedPoint> saved = {};
 };
 
@@ -87,7 +89,7 @@ template <class T> class History {
 template <class T> struct AdjointSums;
 
 struct EngineOptions {
-  ode::ButcherTableau method = {};
+  ode::Method method = {};
   std::optional<ode::AdaptiveSteps> adaptive = {};  ///< its tolerances and norm; none: fixed steps
   bool keeps_starts = false;
   std::int64_t keep_every = 1;
@@ -99,7 +101,8 @@ struct EngineOptions {
 
 template <class T> class Engine {
  public:
-  /// `start`: (state size), for the adjoint followed by a, (state size). `saved` receives a state for each saved depth.
+  /// `start`: (state size), for the adjoint followed by a, (state size). `saved` receives a state for each saved depth;
+  /// with null, nothing is saved.
   Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
   ~Engine();
 
@@ -110,12 +113,14 @@ template <class T> class Engine {
   void save_state(std::size_t place);
   void save_inside(std::size_t place, double fraction);
   void forget_rate() { rate_known_at_ = RateKnown::nowhere; }
+  Engine scout(const ode::Method& method, const ode::AdaptiveSteps& steps) const;
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
 
   /// The state as samples, in the order of `start`.
   void read_state(T* state) const;
   const Buffer<T>& packed_state() const { return state_; }
+  std::int32_t rows() const { return rows_; }
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
   std::vector<StepRecord<T>>& records() { return records_; }
@@ -152,7 +157,9 @@ template <class T> class Engine {
   void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                     Frame<T>& frame, std::optional<std::size_t> summed);
   const AtDepth<T>& at_depth(std::size_t index) const { return at_depth_[at_depth_.size() == 1 ? 0 : index]; }
-  void first_rate(const ode::Step& step);
+  /// Before and in each tile; is the rate at the first stage known from the step before?
+  bool prepare_first_rate(const ode::Step& step);
+  void first_rate_of_tile(std::int64_t tile, int thread, bool is_known);
   void evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from);
   /// base + h sum_j weights_j k_j
   void combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base, T* out) const;
@@ -162,11 +169,12 @@ template <class T> class Engine {
     double squares = 0;  // of all samples, or of the worst one
   };
   /// Norm of `values`, scaled by the tolerance at the larger of the state and `other`.
+  TileError scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other,
+                                double divisor);
   double scaled_norm(const Buffer<T>& values, const Buffer<T>& other);
-  void scaled_norm_of_tile(std::int64_t tile, int thread, const T* values, const T* other, double divisor);
   /// The norm from what the tiles found with divisor 1; where squares left the range of numbers, taken again.
-  double checked_norm(const Buffer<T>& values, const Buffer<T>& other);
-  double norm_of_tiles(double divisor) const;
+  double checked_norm(std::vector<TileError>& found, const Buffer<T>& values, const Buffer<T>& other);
+  double norm_of_tiles(const std::vector<TileError>& found, double divisor) const;
   void accept_sums();
   void keep_start();
   void take_activations();
@@ -180,6 +188,7 @@ template <class T> class Engine {
   std::size_t stage_count_;  // dense stages included
   std::size_t end_rate_stage_;
   bool first_same_as_last_;
+  bool estimates_error_;
 
   Buffer<T> state_, before_, candidate_;  // (rows) of every tile
   Buffer<T> stages_;                      // (stages, rows) of every tile
@@ -187,12 +196,13 @@ template <class T> class Engine {
   std::vector<AtDepth<T>> at_depth_;      // (stages), or one where nothing varies
   std::vector<Scratch> scratch_;          // (threads)
   std::vector<TileError> tile_errors_;    // (tiles)
+  std::vector<TileError> state_norms_;    // (tiles), at the start of the solve
   std::vector<char> tile_finite_;         // (tiles)
   std::unique_ptr<AdjointSums<T>> sums_;
   T* saved_;
   ode::Step step_ = {};
   RateKnown rate_known_at_ = RateKnown::nowhere;
-  bool first_stage_is_last_ = false;  // the first stage was taken over from the step before
+  typename StepRecord<T>::First first_stage_ = StepRecord<T>::First::recomputed;
   bool has_dense_stages_ = false;
   std::int64_t evaluations_ = 0;
   std::int64_t stride_;

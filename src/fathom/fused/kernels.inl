@@ -240,7 +240,6 @@ template <class T> inline void transpose_rows(const T* x, std::int32_t width, T*
   constexpr int side = int(16 / sizeof(T));
   typedef T Short __attribute__((vector_size(16)));
   typedef T Loose __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-  typedef typename Traits<T>::Int Places __attribute__((vector_size(16)));
   for (std::int32_t k = 0; k < lanes<T>; k += side) {
     for (std::int32_t n = 0; n < width; n += side) {
       Short rows[std::size_t(side)];
@@ -252,17 +251,17 @@ template <class T> inline void transpose_rows(const T* x, std::int32_t width, T*
         *reinterpret_cast<Loose*>(columns + std::size_t(n + c) * std::size_t(lanes<T>) + std::size_t(k)) = column;
       };
       if constexpr (side == 4) {
-        const Short a = __builtin_shuffle(rows[0], rows[1], Places{0, 4, 1, 5});
-        const Short b = __builtin_shuffle(rows[2], rows[3], Places{0, 4, 1, 5});
-        const Short c = __builtin_shuffle(rows[0], rows[1], Places{2, 6, 3, 7});
-        const Short d = __builtin_shuffle(rows[2], rows[3], Places{2, 6, 3, 7});
-        put(0, __builtin_shuffle(a, b, Places{0, 1, 4, 5}));
-        put(1, __builtin_shuffle(a, b, Places{2, 3, 6, 7}));
-        put(2, __builtin_shuffle(c, d, Places{0, 1, 4, 5}));
-        put(3, __builtin_shuffle(c, d, Places{2, 3, 6, 7}));
+        const Short a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+        const Short b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+        const Short c = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+        const Short d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+        put(0, __builtin_shufflevector(a, b, 0, 1, 4, 5));
+        put(1, __builtin_shufflevector(a, b, 2, 3, 6, 7));
+        put(2, __builtin_shufflevector(c, d, 0, 1, 4, 5));
+        put(3, __builtin_shufflevector(c, d, 2, 3, 6, 7));
       } else {
-        put(0, __builtin_shuffle(rows[0], rows[1], Places{0, 2}));
-        put(1, __builtin_shuffle(rows[0], rows[1], Places{1, 3}));
+        put(0, __builtin_shufflevector(rows[0], rows[1], 0, 2));
+        put(1, __builtin_shufflevector(rows[0], rows[1], 1, 3));
       }
     }
   }
@@ -494,7 +493,41 @@ template <class T> class Machine {
           for (std::size_t i = 0; i < width_; ++i) out[i] = square_root(out[i]);
         }
         return;
+      case OpKind::surprise:
+        return for_each_group([&](std::size_t at, std::size_t some) {
+          const Scores scores = scores_of(op, at, some);
+          stream(out).put_some(at, (scores.largest - scores.chosen) + logarithm<T>(scores.sum), some);
+        });
     }
+  }
+
+  template <class Work> void for_each_group(Work work) const {
+    for (std::size_t at = 0; at < width_; at += lanes<T>) {
+      work(at, width_ - at < lanes<T> ? width_ - at : std::size_t(lanes<T>));
+    }
+  }
+
+  /// Of the samples from `at` on: the largest score, sum_r exp(score_r - largest) >= 1, and the score of the label.
+  struct Scores {
+    V<T> largest, sum, chosen;
+  };
+  V<T> score(const Op& op, std::int32_t r, std::size_t at, std::size_t some) const {
+    return stream(values(op.first)).get_some(std::size_t(r) * width_ + at, some);
+  }
+  static V<T> exp_of(V<T> x) {
+    const Exponential<T> e = exponential<T>(x);
+    return e.power * e.rest + e.power;
+  }
+  Scores scores_of(const Op& op, std::size_t at, std::size_t some) const {
+    const V<T> label = stream(values(op.second)).get_some(at, some);
+    Scores scores{score(op, 0, at, some), V<T>{}, V<T>{}};
+    for (std::int32_t r = 0; r < op.first.count; ++r) {
+      const V<T> x = score(op, r, at, some);
+      scores.largest = x > scores.largest ? x : scores.largest;
+      scores.chosen = label == T(r) ? x : scores.chosen;
+    }
+    for (std::int32_t r = 0; r < op.first.count; ++r) scores.sum += exp_of(score(op, r, at, some) - scores.largest);
+    return scores;
   }
 
   void backward(const Op& op) const {
@@ -583,6 +616,19 @@ template <class T> class Machine {
           }
         }
         return;
+      case OpKind::surprise:
+        if (!wanted(op.first)) return;
+        return for_each_group([&](std::size_t at_sample, std::size_t some) {
+          const Scores scores = scores_of(op, at_sample, some);
+          const V<T> label = stream(second).get_some(at_sample, some);
+          const V<T> up_here = stream(up).get_some(at_sample, some), inverse = T(1) / scores.sum;
+          for (std::int32_t r = 0; r < op.first.count; ++r) {
+            const Stream<T> to = stream(adjoint(op.first) + at(r));
+            const V<T> share = exp_of(score(op, r, at_sample, some) - scores.largest) * inverse;
+            const V<T> part = up_here * (share - (label == T(r) ? all<T>(T(1)) : V<T>{}));
+            to.put_some(at_sample, op.sets_first ? part : to.get_some(at_sample, some) + part, some);
+          }
+        });
       case OpKind::norm: {
         const T* length = values(op.out);
         for (std::int32_t r = 0; r < op.first.count; ++r) {

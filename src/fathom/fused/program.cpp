@@ -157,6 +157,10 @@ Rows Builder::distance(Rows first, Rows second) {
   return push({.kind = OpKind::distance, .out = fresh(1), .first = first, .second = second}).out;
 }
 Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
+Rows Builder::surprise(Rows scores, Rows label) {
+  require(label.count == 1, "a label is one row, got ", label.count);
+  return push({.kind = OpKind::surprise, .out = fresh(1), .first = scores, .second = label}).out;
+}
 Rows Builder::norm(Rows in) { return push({.kind = OpKind::norm, .out = fresh(1), .first = in}).out; }
 
 Rows Builder::joined(const std::vector<Rows>& parts) {

@@ -84,6 +84,7 @@ class Builder {
   Rows distance(Rows first, Rows second);
   Rows squares(Rows in);
   Rows norm(Rows in);
+  Rows surprise(Rows scores, Rows label);
 
   /// function' of the layer that gave `of`, for tangents.
   Rows slope(Rows of);

@@ -52,14 +52,13 @@ constexpr int folded_from(int lane, int lanes_all, int groups, int second_half) 
   const int source = group / (groups / 2), source_group = group % (groups / 2);
   return source * lanes_all + source_group * 2 * size + within + second_half * size;
 }
-template <class T, int groups, int second_half, int... lane>
-inline I<T> fold_mask(std::integer_sequence<int, lane...>) {
-  return I<T>{folded_from(lane, lanes<T>, groups, second_half)...};
+template <class T, int groups, int... lane>
+inline V<T> folded_pair(V<T> a, V<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, folded_from(lane, lanes<T>, groups, 0)...) +
+         __builtin_shufflevector(a, b, folded_from(lane, lanes<T>, groups, 1)...);
 }
 template <class T, int groups> inline V<T> fold(V<T> a, V<T> b) {
-  constexpr auto all_lanes = std::make_integer_sequence<int, lanes<T>>{};
-  return __builtin_shuffle(a, b, fold_mask<T, groups, 0>(all_lanes)) +
-         __builtin_shuffle(a, b, fold_mask<T, groups, 1>(all_lanes));
+  return folded_pair<T, groups>(a, b, std::make_integer_sequence<int, lanes<T>>{});
 }
 
 /// Vectors first .. first + count of v folded into one with a group of lanes for each of them: count - 1 additions in all.
@@ -77,12 +76,12 @@ inline V<T> summed_groups(V<T> v, std::integer_sequence<int, lane...> all_lanes)
   if constexpr (size == 1) {
     return v;
   } else {
-    return summed_groups<T, size / 2>(v + __builtin_shuffle(v, I<T>{(lane ^ (size / 2))...}), all_lanes);
+    return summed_groups<T, size / 2>(v + __builtin_shufflevector(v, v, (lane ^ (size / 2))...), all_lanes);
   }
 }
 template <class T, int size, int... lane>
 inline V<T> firsts_of_groups(V<T> v, std::integer_sequence<int, lane...>) {
-  return __builtin_shuffle(v, I<T>{((lane * size) % lanes<T>)...});
+  return __builtin_shufflevector(v, v, ((lane * size) % lanes<T>)...);
 }
 
 /// sums[k] = sum of the lanes of v[k], for a power of two of vectors, at most as many as there are lanes; `sums` has room for a
@@ -98,14 +97,14 @@ template <class T, int count> inline void sums_of_lanes(const V<T>* v, T* sums) 
 template <class T> inline T sum_of_lanes(V<T> v) {
   // Halves onto each other: log2(lanes) additions.
   if constexpr (lanes<T> == 16) {
-    v = v + __builtin_shuffle(v, I<T>{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
-    v = v + __builtin_shuffle(v, I<T>{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+    v = v + __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
   } else if constexpr (lanes<T> == 8) {
-    v = v + __builtin_shuffle(v, I<T>{4, 5, 6, 7, 0, 1, 2, 3});
-    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1, 6, 7, 4, 5});
+    v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
   } else if constexpr (lanes<T> == 4) {
-    v = v + __builtin_shuffle(v, I<T>{2, 3, 0, 1});
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
   }
   return v[0] + v[1];
 }
@@ -114,7 +113,8 @@ template <class T> inline V<T> absolute(V<T> x) { return x < 0 ? -x : x; }
 
 /// a < b ? a : b, one instruction where the compiler would compare and blend. A NaN in b is given back.
 template <class T> inline V<T> smaller(V<T> a, V<T> b) {
-#if defined(__x86_64__) && FATHOM_VECTOR_BYTES == 64
+#if defined(__clang__)
+#elif defined(__x86_64__) && FATHOM_VECTOR_BYTES == 64
   if constexpr (sizeof(T) == 4) return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
 #elif defined(__x86_64__) && FATHOM_VECTOR_BYTES == 32
   if constexpr (sizeof(T) == 4) return __builtin_ia32_minps256(a, b);
@@ -169,6 +169,16 @@ template <class T> inline V<T> log_one_plus(V<T> t) {
 #pragma GCC unroll 20
   for (int n = Traits<T>::log_terms - 2; n >= 1; --n) series = series * w2 + T(1.0 / (2 * n + 1));
   return T(2) * (w + (w * w2) * series);
+}
+
+/// log x for normal x >= 1.
+template <class T> inline V<T> logarithm(V<T> x) {
+  using K = Traits<T>;
+  const I<T> bits = (I<T>)x;
+  const I<T> exponent = (bits >> K::mantissa) - typename K::Int(K::bias);
+  const I<T> below_two = (bits & ((typename K::Int(1) << K::mantissa) - 1)) | (typename K::Int(K::bias) << K::mantissa);
+  const V<T> n = __builtin_convertvector(exponent, V<T>);
+  return n * K::ln2_high + (log_one_plus<T>((V<T>)below_two - T(1)) + n * K::ln2_low);
 }
 
 template <class T> struct ValueAndSlope {

@@ -47,9 +47,10 @@ template <class T> struct StepPlan {
   std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
   std::vector<AtDepth<T>> stages = {};   // one for each stage, or none where nothing varies
   const T* activations = nullptr;        // kept ones of this step, null: to be recomputed
-  const T* before = nullptr;             // those of the step before, whose last stage is this one's first
+  const T* first = nullptr;              // those that have its first stage, ...
+  std::size_t first_place = 0;           // ... as this one
 
-  const T* kept(std::size_t stage) const { return stage == 0 ? before : activations; }
+  const T* kept(std::size_t stage) const { return stage == 0 ? first : activations; }
 };
 
 /// dL/d(start) and dL/d(end) of one step's depths.
@@ -95,6 +96,7 @@ template <class T> class Sweep {
                                           {made.stage_gradient.data(), made.stage_gradient.size()});
     }
     if (!varies_) problem_.weights.prepare(0, false, constant_);
+    if (pass.end_adjoint) add(adjoint_.data(), T(pass.end_scale), pass.end_adjoint, adjoint_.size());
   }
 
   SweepResult<T> run() {
@@ -173,6 +175,7 @@ template <class T> class Sweep {
   StepPlan<T> plan_of(const StepRecord<T>& record) const {
     StepPlan<T> plan{.record = &record};
     for (const SavedPoint& point : record.saved) {
+      if (!saved_adjoints_) break;
       const bool is_bound = point.place + 1 == pass_.given || point.place >= pass_.bound;
       if (point.fraction == 1 && (!wanted_.depths || is_bound)) {
         plan.at_end.push_back(point.place);
@@ -185,7 +188,12 @@ template <class T> class Sweep {
     // Gradients of depths need the rates of all stages side by side, where recomputing puts them.
     if (!wanted_.depths && record.activations) {
       plan.activations = record.activations;
-      if (record.first_stage_is_kept) plan.before = (&record - 1)->activations;
+      using First = typename StepRecord<T>::First;
+      if (record.first == First::here) plan.first = record.activations;
+      if (record.first == First::in_step_before) {
+        plan.first = (&record - 1)->activations;
+        plan.first_place = end_rate_stage_;
+      }
     }
     if (varies_) {
       plan.stages.resize(method_.c.size());
@@ -249,7 +257,7 @@ template <class T> class Sweep {
     T* registers = worker.registers.data() + i * width * std::size_t(code_.register_rows);
     T* rate = worker.rates.data() + i * row_numbers(tile);
     if (const T* kept = plan.kept(i)) {
-      const std::size_t stage = i == 0 ? end_rate_stage_ : i;
+      const std::size_t stage = i == 0 ? plan.first_place : i;
       registers = const_cast<T*>(kept) + pass_.layout.registers(problem_.tiles, tile, stage);
       rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
     }
@@ -409,7 +417,7 @@ template <class T> class Sweep {
         problem_.pack_state(tile, pass_.start, frame.banks[0]);
         problem_.kernels.evaluate(code_, frame);
       }
-      for (std::size_t place = 0; place < taken.size(); ++place) {
+      for (std::size_t place = 0; saved_adjoints_ && place < taken.size(); ++place) {
         if (taken[place]) continue;
         load_point(tile, place, worker.points.data());
         add(adjoint, T(1), worker.points.data(), row_numbers(tile));

@@ -19,6 +19,9 @@ template <class T> struct Pass {
   std::vector<double> depths = {};
   std::size_t bound = 0;
   std::size_t given = 0;
+  /// dL/d(state at the end), (rows) of every tile, times `end_scale`: in place of adjoints of saved states.
+  const T* end_adjoint = nullptr;
+  double end_scale = 1;
 };
 
 struct SweepWanted {
@@ -36,7 +39,7 @@ template <class T> struct SweepResult {
   std::int64_t recomputed = 0;   ///< those of them whose activations were not kept
 };
 
-/// `saved_adjoints`: dL/d(saved states), (depths, state size).
+/// `saved_adjoints`: dL/d(saved states), (depths, state size); null where only the end counts.
 template <class T>
 SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted);
 

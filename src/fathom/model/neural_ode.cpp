@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fathom/field/lower.hpp"
+#include "fathom/sensitivity/end_loss.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -102,10 +102,14 @@ Solution NeuralOdeImpl::run(const Tensor& x, const std::vector<double>& depths, 
                             const Tensor& scale, const Solver& solver) {
   const bool has_input_layer = !options_.input_layer.is_empty();
   const Tensor z0 = has_input_layer ? options_.input_layer.forward(x) : x;
-  const Tensor seen = control.defined() ? control : x;
+  return run_from_start(z0, depths, control.defined() ? control : x, scale, solver);
+}
+
+Solution NeuralOdeImpl::run_from_start(const Tensor& z0, const std::vector<double>& depths,
+                                       const Tensor& control, const Tensor& scale, const Solver& solver) {
   const bool one_by_one = options_.steps_per_sample && z0.dim() > 0 && z0.size(0) > 1;
-  return one_by_one ? run_one_by_one(z0, depths, seen, scale, solver)
-                    : run_from(z0, depths, seen, scale, solver);
+  return one_by_one ? run_one_by_one(z0, depths, control, scale, solver)
+                    : run_from(z0, depths, control, scale, solver);
 }
 
 Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<double>& depths,
@@ -133,8 +137,8 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
   return solution;
 }
 
-Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
-                                 const Tensor& scale, const Solver& solver) {
+VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& control, const Tensor& scale,
+                                           const Solver& solver) {
   VectorField vector_field{.rate = {}, .parameters = field_->parameters()};
   for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
   vector_field.sources = vector_field.parameters;
@@ -170,9 +174,58 @@ Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& de
   }
   if (solver.fused) vector_field.lowered = lower(field_, z0, lowering);
   vector_field.running_terms = std::max<std::int64_t>(1, std::int64_t(options_.running_losses.size()));
+  return vector_field;
+}
+
+Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
+                                 const Tensor& scale, const Solver& solver) {
+  const VectorField vector_field = vector_field_of(z0, control, scale, solver);
   Solution solution = fathom::solve(vector_field, z0, depths, solver, options_.sensitivity);
   reports_ = {solution.shared_report};
   return solution;
+}
+
+Tensor NeuralOdeImpl::loss(const Tensor& x, const Tensor& y, const Answer& answer) {
+  const bool is_label = answer.loss == AnswerLoss::cross_entropy;
+  require(y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1),
+          "the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ",
+          y.defined() ? text("shape ", y.sizes(), " ", y.scalar_type()) : "none");
+  const Tensor z0 = options_.input_layer.is_empty() ? x : options_.input_layer.forward(x);
+  DepthModule* head = answer.head ? answer.head->module().get() : nullptr;
+  if (const Tensor fused = fused_loss(z0, x, y, head, answer.loss); fused.defined()) return fused;
+  Tensor z = run_from_start(z0, {options_.first, options_.last}, x, {}, options_.solver).states[-1];
+  if (head) z = head->forward(torch::scalar_tensor(options_.last, torch::kFloat64), z);
+  if (is_label) return torch::nn::functional::cross_entropy(z, y);
+  require(z.sizes() == y.sizes(), "the answer has shape ", z.sizes(), " and its target ", y.sizes(),
+          "; give both the same");
+  return torch::mse_loss(z, y);
+}
+
+Tensor NeuralOdeImpl::fused_loss(const Tensor& z0, const Tensor& x, const Tensor& y, DepthModule* head,
+                                 AnswerLoss loss) {
+  const auto* discrete = std::get_if<Discrete>(&options_.sensitivity);
+  const auto is_computed = [](const Tensor& tensor) { return tensor.grad_fn() != nullptr; };
+  const bool is_label = loss == AnswerLoss::cross_entropy;
+  if (!discrete || options_.steps_per_sample || options_.solver.observer ||
+      !options_.running_losses.empty() || y.requires_grad() || !y.device().is_cpu() ||
+      !(is_label ? y.dim() == 1 : y.dim() == 2) || z0.dim() != 2 || y.size(0) != z0.size(0) ||
+      !(is_label || y.scalar_type() == z0.scalar_type())) {
+    return {};
+  }
+  const VectorField field = vector_field_of(z0, x, {}, options_.solver);
+  if (!why_not_fused(field, z0, options_.solver, *discrete, true).empty()) return {};
+  if (std::any_of(field.parameters.begin(), field.parameters.end(), is_computed)) return {};
+  EndProgram end{.lowered = lower_answer(head, z0, y, loss)};
+  if (!end.lowered.program) return {};
+  if (head) end.parameters = head->parameters();
+  for (const Tensor& tensor : end.lowered.tensors) {
+    if (tensor.scalar_type() != z0.scalar_type() || !tensor.device().is_cpu()) return {};
+  }
+  end.share = 1 / double(is_label ? y.size(0) : y.numel());
+  const EndLossResult result =
+      solve_for_loss(field, z0, {options_.first, options_.last}, options_.solver, *discrete, end);
+  reports_ = {result.report};
+  return result.loss;
 }
 
 Tensor NeuralOdeImpl::rate(double s, const Tensor& x, const Tensor& z) {

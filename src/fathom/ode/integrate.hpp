@@ -50,8 +50,7 @@ concept Engine = requires(E& engine, const Step& step, std::size_t place, double
 
 /// An engine that can send another one of its kind ahead, from its state and with another method and tolerance.
 template <class E>
-concept Scouting = Engine<E> &&
-    requires(const E& engine, const ButcherTableau& method, const AdaptiveSteps& steps) {
+concept Scouting = Engine<E> && requires(const E& engine, const Method& method, const AdaptiveSteps& steps) {
   { engine.scout(method, steps) } -> std::same_as<E>;
 };
 
@@ -66,7 +65,7 @@ struct StepEvent {
 };
 
 struct Plan {
-  ButcherTableau method = {};
+  Method method = {};
   Steps steps = AdaptiveSteps{};
   std::vector<double> break_points = {};
   std::function<Next(const StepEvent&)> observer = {};

@@ -268,6 +268,11 @@ ButcherTableau dop853() {
   return checked(std::move(method));
 }
 
+Method::Method() {
+  static const auto usual = std::make_shared<const ButcherTableau>(dopri5());
+  tableau_ = usual;
+}
+
 const std::vector<ButcherTableau>& all_methods() {
   static const std::vector<ButcherTableau> methods = {
       euler(),  midpoint(),   heun2(),       ralston2(), heun3(), bosh3(), rk4(),

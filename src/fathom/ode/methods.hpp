@@ -5,6 +5,7 @@
 /// Sources: Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (HNW), and the papers named in methods.cpp.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "fathom/ode/tableau.hpp"
@@ -24,6 +25,21 @@ ButcherTableau cash_karp54();  ///< order 5(4)
 ButcherTableau dopri5();       ///< order 5(4), Dormand-Prince, FSAL, dense output of order 4
 ButcherTableau tsit5();        ///< order 5(4), Tsitouras, FSAL, dense output of order 4
 ButcherTableau dop853();       ///< order 8(5,3), Hairer's Dormand-Prince, FSAL, dense output of order 7
+
+/// A method as a solve carries it from place to place: shared and never changed, so that a copy costs nothing.
+class Method {
+ public:
+  Method();                      ///< dopri5
+  Method(ButcherTableau method)  // NOLINT: a tableau is a method
+      : tableau_(std::make_shared<const ButcherTableau>(std::move(method))) {}
+
+  const ButcherTableau& operator*() const { return *tableau_; }
+  const ButcherTableau* operator->() const { return tableau_.get(); }
+  operator const ButcherTableau&() const { return *tableau_; }  // NOLINT
+
+ private:
+  std::shared_ptr<const ButcherTableau> tableau_;
+};
 
 /// All of the above, by rising order.
 const std::vector<ButcherTableau>& all_methods();

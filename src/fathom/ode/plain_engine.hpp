@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fathom/ode/control.hpp"
-#include "fathom/ode/tableau.hpp"
+#include "fathom/ode/methods.hpp"
 
 namespace fathom::ode {
 
@@ -32,7 +32,7 @@ class PlainEngine {
   void forget_rate() { has_rate_ = rate_is_next_ = false; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
-  PlainEngine scout(const ButcherTableau& method, const AdaptiveSteps& steps) const {
+  PlainEngine scout(const Method& method, const AdaptiveSteps& steps) const {
     return {rate_, state_, method, steps};
   }
 

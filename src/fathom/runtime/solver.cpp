@@ -153,7 +153,7 @@ template <class T> class TypedSolver final : public Solver {
   std::vector<std::vector<T>> weights_;  // weight and bias of each layer of the field
   std::shared_ptr<const fused::Program> program_, with_divergence_;
   std::string no_divergence_;
-  ode::ButcherTableau method_;
+  ode::Method method_;
   ode::Steps steps_;
   std::vector<double> break_points_;
 };

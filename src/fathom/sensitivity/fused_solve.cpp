@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fathom/fused/end_loss.hpp"
 #include "fathom/fused/engine.hpp"
 #include "fathom/fused/sweep.hpp"
 #include "fathom/sensitivity/stretches.hpp"
@@ -41,18 +42,25 @@ std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
   return result;
 }
 
+/// For each tensor of a program its place among the parameters; -1: a constant.
+std::vector<std::ptrdiff_t> places_of(const std::vector<Tensor>& tensors,
+                                      const std::vector<Tensor>& parameters) {
+  std::vector<std::ptrdiff_t> places;
+  for (const Tensor& tensor : tensors) {
+    const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                    [&](const Tensor& parameter) { return parameter.is_same(tensor); });
+    places.push_back(found == parameters.end() ? -1 : found - parameters.begin());
+  }
+  return places;
+}
+
 template <class T> class Run final : public FusedSolve {
  public:
   Run(const VectorField& field, const Tensor& start, std::int64_t batch)
       : tensors_(contiguous(field.lowered.tensors)),
         start_(start.detach().contiguous()),
-        problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_for(batch)) {
-    for (const Tensor& tensor : field.lowered.tensors) {
-      const auto found = std::find_if(field.parameters.begin(), field.parameters.end(),
-                                      [&](const Tensor& parameter) { return parameter.is_same(tensor); });
-      parameter_of_.push_back(found == field.parameters.end() ? -1 : found - field.parameters.begin());
-    }
-  }
+        parameter_of_(places_of(field.lowered.tensors, field.parameters)),
+        problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_for(batch)) {}
 
   ForwardPass forward(const FlatField& flat, const std::vector<double>& depths, const Solver& solver,
                       const Sensitivity& sensitivity, bool differentiated) {
@@ -60,14 +68,8 @@ template <class T> class Run final : public FusedSolve {
     pass.start = start_;
     pass.states = torch::empty({std::int64_t(depths.size()), start_.numel()}, start_.options());
     fused::EngineOptions options = engine_options(solver);
-    if (const auto* discrete = std::get_if<Discrete>(&sensitivity); discrete && differentiated) {
-      const Keep keep = kept_for(*discrete);
-      options.keeps_starts = true;
-      options.keep_every = keep.every;
-      options.keep_budget = keep.budget;
-      if (keep.every == 1 && keep.budget == 0)
-        options.activation_budget = activation_budget * problem_.threads;
-    }
+    if (const auto* discrete = std::get_if<Discrete>(&sensitivity); discrete && differentiated)
+      keep_for_gradient(*discrete, options);
     method_ = options.method;
     engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(),
                                                  pass.states.data_ptr<T>());
@@ -88,13 +90,66 @@ template <class T> class Run final : public FusedSolve {
     return pass;
   }
 
+  FusedLoss loss(const VectorField& field, const std::vector<double>& depths, const Solver& solver,
+                 const Discrete& how, const EndProgram& end, bool differentiated) {
+    depths_ = depths;
+    fused::EngineOptions options = engine_options(solver);
+    if (differentiated) keep_for_gradient(how, options);
+    method_ = options.method;
+    engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
+    const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
+    FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
+    answer.report->engine = "fused";
+    end_tensors_ = contiguous(end.lowered.tensors);
+    head_ = end.parameters;
+    head_place_of_ = places_of(end.lowered.tensors, end.parameters);
+    end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_), problem_.tiles,
+                                               problem_.threads);
+    const fused::Buffer<T>& state = engine_->packed_state();
+    if (differentiated) end_adjoint_ = fused::Buffer<T>::raw(state.size());
+    answer.value = end_->evaluate(state.data(), problem_.rows(), end.share, end_adjoint_.data());
+    report_ = answer.report;
+    parameters_ = field.parameters;
+    return answer;
+  }
+
+  LossGradients pull_back_loss(double scale, const std::vector<bool>& wanted_of_field,
+                               const std::vector<bool>& wanted_of_head) override {
+    const Wanted wanted{.parameters = wanted_of_field};
+    const fused::Pass<T> back{.problem = &problem_,
+                              .method = &*method_,
+                              .records = &engine_->records(),
+                              .layout = engine_->activation_layout(),
+                              .start = start_.data_ptr<T>(),
+                              .depths = depths_,
+                              .bound = depths_.size(),
+                              .given = depths_.size(),
+                              .end_adjoint = end_adjoint_.data(),
+                              .end_scale = scale};
+    const fused::SweepResult<T> result = fused::pull_back<T>(
+        back, nullptr, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted)});
+    report_->backward_evaluations += result.evaluations;
+    LossGradients gradients{.start = torch::empty_like(start_), .field = {}, .head = {}};
+    std::copy(result.start.begin(), result.start.end(), gradients.start.data_ptr<T>());
+    gradients.field = zeros_for(parameters_, wanted_of_field);
+    add_to(gradients.field, wanted, result.weights, result.inputs);
+    gradients.head = zeros_for(head_, wanted_of_head);
+    for (std::size_t i = 0; i < end_tensors_.size(); ++i) {
+      if (head_place_of_[i] < 0 || !wanted_of_head[std::size_t(head_place_of_[i])]) continue;
+      const double* from = end_->gradient().data() + end_->weights().tensor_begin(i);
+      T* to = gradients.head[std::size_t(head_place_of_[i])].data_ptr<T>();
+      for (std::int64_t n = 0; n < end_tensors_[i].numel(); ++n) to[n] += T(scale * from[n]);
+    }
+    return gradients;
+  }
+
   Gradients pull_back(const ForwardPass& pass, const Sensitivity& how, const Tensor& grad_states,
                       const Wanted& wanted) override {
     if (const auto* adjoint = std::get_if<Adjoint>(&how))
       return pull_back(*adjoint, pass, grad_states, wanted);
     const Tensor adjoints = grad_states.contiguous();
     fused::Pass<T> back{.problem = &problem_,
-                        .method = &method_,
+                        .method = &*method_,
                         .records = &engine_->records(),
                         .layout = engine_->activation_layout(),
                         .start = start_.data_ptr<T>(),
@@ -110,11 +165,29 @@ template <class T> class Run final : public FusedSolve {
     if (wanted.depths) {
       std::copy(result.depths.begin(), result.depths.end(), gradients.depths.template data_ptr<double>());
     }
-    fill(gradients, wanted, result.weights, result.inputs);
+    add_to(gradients.parameters, wanted, result.weights, result.inputs);
     return gradients;
   }
 
  private:
+  void keep_for_gradient(const Discrete& how, fused::EngineOptions& options) const {
+    const Keep keep = kept_for(how);
+    options.keeps_starts = true;
+    options.keep_every = keep.every;
+    options.keep_budget = keep.budget;
+    if (keep.every == 1 && keep.budget == 0) options.activation_budget = activation_budget * problem_.threads;
+  }
+
+  static std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters,
+                                       const std::vector<bool>& wanted) {
+    std::vector<Tensor> zeros;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      zeros.push_back(wanted[i] ? torch::zeros_like(parameters[i], torch::MemoryFormat::Contiguous)
+                                : Tensor());
+    }
+    return zeros;
+  }
+
   /// G1: [y, a] integrated backwards from saved depth to saved depth.
   Gradients pull_back(const Adjoint& how, const ForwardPass& pass, const Tensor& grad_states,
                       const Wanted& wanted) {
@@ -140,7 +213,7 @@ template <class T> class Run final : public FusedSolve {
     };
     gradients.start =
         walk_back(pass, how.solver.value_or(pass.solver), grad_states, gradients.depths, stretch);
-    fill(gradients, wanted, weights, inputs);
+    add_to(gradients.parameters, wanted, weights, inputs);
     return gradients;
   }
 
@@ -183,28 +256,36 @@ template <class T> class Run final : public FusedSolve {
     return false;
   }
 
-  void fill(Gradients& gradients, const Wanted& wanted, const std::vector<double>& weights,
-            const fused::Buffer<T>& inputs) const {
+  void add_to(std::vector<Tensor>& parameters, const Wanted& wanted, const std::vector<double>& weights,
+              const fused::Buffer<T>& inputs) const {
     for (const fused::SampleInput& input : problem_.program->inputs) {
       const std::size_t tensor = std::size_t(input.tensor);
       if (!is_wanted(tensor, wanted)) continue;
       fused::read_input(problem_, input, inputs,
-                        gradients.parameters[std::size_t(parameter_of_[tensor])].data_ptr<T>());
+                        parameters[std::size_t(parameter_of_[tensor])].template data_ptr<T>());
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       if (is_input(i) || !is_wanted(i, wanted)) continue;
       const double* from = weights.data() + problem_.weights.tensor_begin(i);
-      T* to = gradients.parameters[std::size_t(parameter_of_[i])].data_ptr<T>();
+      T* to = parameters[std::size_t(parameter_of_[i])].template data_ptr<T>();
       for (std::int64_t n = 0; n < tensors_[i].numel(); ++n) to[n] += T(from[n]);
     }
   }
 
   std::vector<Tensor> tensors_;  // what the problem's spans point into
   Tensor start_;
-  std::vector<std::ptrdiff_t> parameter_of_;  // of each tensor; -1: a constant
+  std::vector<std::ptrdiff_t> parameter_of_;  // of each tensor
   fused::Problem<T> problem_;
-  ode::ButcherTableau method_;
+  ode::Method method_;
   std::unique_ptr<fused::Engine<T>> engine_;
+
+  // With a loss at the end.
+  std::vector<double> depths_;
+  std::vector<Tensor> parameters_, head_, end_tensors_;
+  std::vector<std::ptrdiff_t> head_place_of_;  // of each of end_tensors_
+  std::unique_ptr<fused::EndLoss<T>> end_;
+  fused::Buffer<T> end_adjoint_;  // dL/d(state at the end), (rows) of every tile
+  std::shared_ptr<SolveReport> report_;
 };
 
 template <class T>
@@ -214,6 +295,16 @@ FusedForward run_typed(const VectorField& field, const FlatField& flat, const Te
   auto run = std::make_unique<Run<T>>(field, start, flat.parts.front().shape.front());
   ForwardPass pass = run->forward(flat, depths, solver, sensitivity, differentiated);
   return {.pass = std::move(pass), .solve = std::move(run)};
+}
+
+template <class T>
+FusedLoss run_loss_typed(const VectorField& field, const Tensor& start, std::int64_t batch,
+                         const std::vector<double>& depths, const Solver& solver, const Discrete& how,
+                         const EndProgram& end, bool differentiated) {
+  auto run = std::make_unique<Run<T>>(field, start, batch);
+  FusedLoss answer = run->loss(field, depths, solver, how, end, differentiated);
+  answer.solve = std::move(run);
+  return answer;
 }
 
 }  // namespace
@@ -252,6 +343,15 @@ FusedForward run_fused(const VectorField& field, const FlatField& flat, const Te
   return start.scalar_type() == torch::kFloat32
              ? run_typed<float>(field, flat, start, depths, solver, sensitivity, differentiated)
              : run_typed<double>(field, flat, start, depths, solver, sensitivity, differentiated);
+}
+
+FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
+                         const std::vector<double>& depths, const Solver& solver, const Discrete& how,
+                         const EndProgram& end, bool differentiated) {
+  const torch::NoGradGuard no_graph;
+  return start.scalar_type() == torch::kFloat32
+             ? run_loss_typed<float>(field, start, batch, depths, solver, how, end, differentiated)
+             : run_loss_typed<double>(field, start, batch, depths, solver, how, end, differentiated);
 }
 
 }  // namespace fathom

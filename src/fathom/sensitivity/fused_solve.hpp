@@ -8,10 +8,19 @@
 
 namespace fathom {
 
+/// dL/d(start), flat, and those of the parameters that were asked for: of the field, then of the head.
+struct LossGradients {
+  Tensor start;
+  std::vector<Tensor> field, head;
+};
+
 /// A forward solve that the fused engine made, kept for its gradients.
 class FusedSolve {
  public:
   virtual ~FusedSolve() = default;
+  /// After run_fused_loss(), of `scale` times the loss.
+  virtual LossGradients pull_back_loss(double scale, const std::vector<bool>& wanted_of_field,
+                                       const std::vector<bool>& wanted_of_head) = 0;
   virtual Gradients pull_back(const ForwardPass& pass, const Sensitivity& how, const Tensor& grad_states,
                               const Wanted& wanted) = 0;
 };
@@ -28,5 +37,22 @@ struct FusedForward {
 FusedForward run_fused(const VectorField& field, const FlatField& flat, const Tensor& start,
                        const std::vector<double>& depths, const Solver& solver,
                        const Sensitivity& sensitivity, bool differentiated);
+
+/// A loss at the end of a solve and its head, as lower_answer() gives it.
+struct EndProgram {
+  Lowered lowered = {};
+  std::vector<Tensor> parameters = {};  ///< that want a gradient
+  double share = 1;                     ///< of one sample in the loss
+};
+
+struct FusedLoss {
+  double value = 0;
+  std::shared_ptr<SolveReport> report;
+  std::unique_ptr<FusedSolve> solve;
+};
+/// From `start`, flat, to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
+FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
+                         const std::vector<double>& depths, const Solver& solver, const Discrete& how,
+                         const EndProgram& end, bool differentiated);
 
 }  // namespace fathom

@@ -33,7 +33,7 @@ class GraphStages {
 
   /// The same with weights that are tensors: b_i(t) for a fraction t that moves.
   Tensor interpolate(const Tensor& fraction) {
-    const auto& dense = pass_.solver.method.dense;
+    const auto& dense = pass_.solver.method->dense;
     Tensor sum;
     for (std::size_t i = 0; i < dense.size(); ++i) {
       if (std::all_of(dense[i].begin(), dense[i].end(), [](double weight) { return weight == 0; })) continue;
@@ -57,9 +57,9 @@ class GraphStages {
   const Tensor& stage(std::size_t i) {
     if (stages_.size() <= i) stages_.resize(i + 1);
     if (!stages_[i].defined()) {
-      const Tensor argument = combine(pass_.solver.method.a[i]);
+      const Tensor argument = combine(pass_.solver.method->a[i]);
       ++evaluations_;
-      stages_[i] = pass_.field.rate(stage_depth(pass_.solver.method.c[i]), argument);
+      stages_[i] = pass_.field.rate(stage_depth(pass_.solver.method->c[i]), argument);
     }
     return stages_[i];
   }
@@ -96,7 +96,7 @@ ReplayedStep replay(const ForwardPass& pass, const StepRecord& record, const Ten
   const ode::Step& step = record.step;
   GraphStages stages(pass, step, start, moving_bound(pass, step.start, step.start_moves, depths),
                      moving_bound(pass, step.end, step.end_moves, depths));
-  ReplayedStep result{.end = stages.combine(pass.solver.method.b)};
+  ReplayedStep result{.end = stages.combine(pass.solver.method->b)};
   for (const SavedPoint& point : record.saved) {
     const bool is_bound = point.place + 1 == pass.given_depths || point.place >= pass.bound_depths;
     const bool is_end = point.fraction == 1 && (!depths.defined() || is_bound);
@@ -105,7 +105,7 @@ ReplayedStep replay(const ForwardPass& pass, const StepRecord& record, const Ten
     result.saved.push_back(
         depths.defined()
             ? stages.interpolate(stages.fraction(pass.depths[point.place], depths[std::int64_t(point.place)]))
-            : stages.combine(pass.solver.method.dense_weights(point.fraction)));
+            : stages.combine(pass.solver.method->dense_weights(point.fraction)));
   }
   result.evaluations = stages.evaluations();
   return result;

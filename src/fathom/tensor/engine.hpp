@@ -49,7 +49,7 @@ class TensorEngine {
   void forget_rate() { rate_known_at_ = RateKnown::nowhere; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
-  TensorEngine scout(const ode::ButcherTableau& method, const AdaptiveSteps& steps) const {
+  TensorEngine scout(const ode::Method& method, const AdaptiveSteps& steps) const {
     return {field_, state_, Solver{.method = method, .steps = steps}};
   }
 

@@ -16,6 +16,7 @@ using ode::ErrorNorm;
 using ode::FailureReason;
 using ode::FixedSteps;
 using ode::i_control;
+using ode::Method;
 using ode::Next;
 using ode::pi_control;
 using ode::pid_control;
@@ -39,7 +40,7 @@ using ode::rk4_38;
 using ode::tsit5;
 
 struct Solver {
-  ode::ButcherTableau method = dopri5();
+  ode::Method method = {};  ///< dopri5
   ode::Steps steps = AdaptiveSteps{};
 
   /// Keep the interpolant of every step, so that the solution can be read at any depth afterwards.

@@ -95,6 +95,9 @@ LossOfIteration learn(Model& model, const Rows& rows, const LearnOptions& option
     const Tensor targets =
         all || !rows.targets.defined() ? rows.targets : rows.targets.index_select(0, chosen);
     if (options.kinetic > 0) return loss_with_energy(model, inputs, targets, options);
+    if (options.loss == LossKind::mse) return model->loss(inputs, targets, AnswerLoss::mse);
+    if (options.loss == LossKind::cross_entropy)
+      return model->loss(inputs, targets, AnswerLoss::cross_entropy);
     return loss_between(options.loss, model->forward(inputs), targets);
   };
 }

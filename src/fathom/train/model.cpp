@@ -112,6 +112,16 @@ Tensor ModelImpl::forward(const Tensor& x) {
   return spec_.task == Task::density ? flow_->log_prob(x) : answer(ode_->forward(x));
 }
 
+Tensor ModelImpl::loss(const Tensor& x, const Tensor& targets, AnswerLoss loss) {
+  check_batch(x, spec_.input_features());
+  const bool is_whole_state = spec_.outputs() == spec_.state_features();
+  if (!head_.is_empty()) return ode()->loss(x, targets, {.head = head_, .loss = loss});
+  if (is_whole_state) return ode()->loss(x, targets, {.loss = loss});
+  const Tensor answer = forward(x);
+  return loss == AnswerLoss::mse ? torch::mse_loss(answer, targets)
+                                 : torch::nn::functional::cross_entropy(answer, targets);
+}
+
 Tensor ModelImpl::trajectory(const Tensor& x, const std::vector<double>& depths) {
   check_batch(x, spec_.input_features());
   return answer(ode()->trajectory(x, depths));

@@ -28,6 +28,8 @@ class ModelImpl : public torch::nn::Module {
   /// (batch, inputs) -> scores (batch, labels), targets (batch, targets), columns of a series at the end of the span, or the
   /// logarithm of the density (batch).
   Tensor forward(const Tensor& x);
+  /// The loss of that against `targets`, in one piece where the model has kernels; not for densities.
+  Tensor loss(const Tensor& x, const Tensor& targets, AnswerLoss loss);
   /// (depths, batch, outputs): the answer at every depth, the first of which is the start.
   Tensor trajectory(const Tensor& x, const std::vector<double>& depths);
   /// Head of a state (..., features).

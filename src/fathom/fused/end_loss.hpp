@@ -1,0 +1,39 @@
+/// A loss on the state where a solve ends, L = share sum over samples l(z, y), with its head: evaluated and pulled back on the tiles
+/// of the solve, so that nothing goes through a framework between the last step and the way back.
+#pragma once
+
+#include <vector>
+
+#include "fathom/fused/engine.hpp"
+
+namespace fathom::fused {
+
+/// The program reads z and gives l as its one running loss; what it gives as rate of z is not looked at.
+template <class T> class EndLoss {
+ public:
+  EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
+
+  /// L of `states`, of which every tile has `rows` rows and the program reads the first. With `adjoints`, dL/d(states) is written
+  /// there and dL/d(weights) is in gradient() afterwards.
+  double evaluate(const T* states, std::int32_t rows, double share, T* adjoints);
+
+  const std::vector<double>& gradient() const { return gradient_; }  ///< (Weights::gradient_size)
+  const Weights<T>& weights() const { return problem_.weights; }
+
+ private:
+  struct Worker {
+    Buffer<T> registers, adjoints, rate, seed, gradient;
+    std::vector<MatrixGradient<T>> views;
+    std::vector<double> total;
+  };
+  void pull_back(std::int64_t tile, Worker& worker, Frame<T>& frame, std::int32_t rows, T share, T* adjoints);
+
+  Problem<T> problem_;
+  Code code_;
+  AtDepth<T> at_;
+  std::vector<Worker> workers_;
+  std::vector<double> tile_sums_;
+  std::vector<double> gradient_;
+};
+
+}  // namespace fathom::fused

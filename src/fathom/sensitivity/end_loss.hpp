@@ -1,0 +1,22 @@
+/// A loss on the state where a solve ends, in one piece with the solve.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fathom/sensitivity/fused_solve.hpp"
+#include "fathom/sensitivity/sensitivity.hpp"
+
+namespace fathom {
+
+struct EndLossResult {
+  Tensor loss;  ///< scalar, of the state's type
+  std::shared_ptr<SolveReport> report;
+};
+
+/// The loss of `end` at z(S), differentiable once into z0, the field's sources and the head's parameters. Only where
+/// why_not_fused() is empty for both; `z0` is (batch, features).
+EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
+                             const Solver& solver, const Discrete& how, const EndProgram& end);
+
+}  // namespace fathom

@@ -1,0 +1,190 @@
+/// A loss in one piece with its solve, against the same loss by torch on the answer of the same model.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "support/gradients.hpp"
+
+namespace fathom::testing {
+namespace {
+
+namespace nn = torch::nn;
+
+struct Case {
+  std::string description;
+  NeuralOde ode = nullptr;
+  Answer answer;
+  Tensor x, y;
+  std::vector<Tensor> variables;
+};
+
+/// Random sizes, heads, wrappers and both losses; a Linear in front of the ODE takes a gradient of z0.
+Case random_case(std::uint64_t seed, torch::ScalarType type) {
+  torch::manual_seed(seed);
+  std::mt19937_64 engine(seed);
+  const auto below = [&](std::int64_t count) {
+    return std::uniform_int_distribution<std::int64_t>(0, count - 1)(engine);
+  };
+  const std::vector<std::int64_t> batches = {1, 2, 7, 16, 17, 64, 65, 130};
+  const std::int64_t batch = batches[std::size_t(below(8))], inputs = 1 + below(3), features = 1 + below(4),
+                     outputs = 1 + below(5);
+  const bool is_label = below(2) == 1, is_controlled = below(2) == 1, has_head = is_label || below(4) > 0;
+  const std::int64_t answers = has_head ? outputs : features;
+  Case made;
+  made.answer.loss = is_label ? AnswerLoss::cross_entropy : AnswerLoss::mse;
+  std::vector<std::shared_ptr<nn::Module>> modules;
+  if (has_head) {
+    if (below(2) == 1) {
+      nn::Linear head(features, outputs);
+      made.answer.head = head;
+      modules.push_back(head.ptr());
+    } else {
+      const DepthSequential head = mlp({.features = {features, 5, outputs}, .activation = Activation::silu});
+      made.answer.head = head;
+      modules.push_back(head.ptr());
+    }
+  }
+  const auto net = [&](std::int64_t from) {
+    MlpOptions options{.features = {from, 1 + below(20), features}};
+    if (below(2) == 1) options.basis = fourier({.harmonics = 1});
+    return mlp(options);
+  };
+  const Field field = is_controlled ? controlled(net(features + inputs)) : depth_varying(net(features));
+  made.ode = NeuralOde(field, NeuralOdeOptions{.last = 1.3,
+                                               .solver = {.steps = FixedSteps{.count = 1 + below(4)}},
+                                               .input_layer = nn::Linear(inputs, features)});
+  modules.push_back(made.ode.ptr());
+  for (const auto& module : modules) {
+    module->to(type);
+    for (const Tensor& parameter : module->parameters()) made.variables.push_back(parameter);
+  }
+  made.x = torch::randn({batch, inputs}, torch::TensorOptions(type).requires_grad(true));
+  made.variables.push_back(made.x);
+  made.y = is_label ? torch::randint(outputs, {batch}) : torch::randn({batch, answers}, type);
+  made.description =
+      text("seed ", seed, ", batch ", batch, ", ", answers, " answers, ", is_label ? "labels" : "numbers",
+           has_head ? ", head" : "", is_controlled ? ", controlled" : "");
+  return made;
+}
+
+Tensor by_torch(Case& c) {
+  Tensor answer = c.ode->forward(c.x);
+  if (c.answer.head)
+    answer = c.answer.head->module()->forward(torch::scalar_tensor(0.0, torch::kFloat64), answer);
+  if (c.answer.loss == AnswerLoss::cross_entropy) return nn::functional::cross_entropy(answer, c.y);
+  return torch::mse_loss(answer, c.y);
+}
+
+void expect_same_as_torch(torch::ScalarType type, double tolerance) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Case c = random_case(seed, type);
+    // An upstream factor other than one must reach every gradient.
+    const auto gradients = [&](const Tensor& loss) { return torch::autograd::grad({3 * loss}, c.variables); };
+    const Tensor ours = c.ode->loss(c.x, c.y, c.answer);
+    ASSERT_EQ(std::string(ours.grad_fn()->name()).find("MseLoss"), std::string::npos) << "not in one piece";
+    ASSERT_EQ(std::string(ours.grad_fn()->name()).find("NllLoss"), std::string::npos) << "not in one piece";
+    const auto given = gradients(ours);
+    const std::int64_t evaluations = c.ode->report().evaluations;
+    EXPECT_GT(c.ode->report().backward_evaluations, 0);
+    const Tensor theirs = by_torch(c);
+    EXPECT_EQ(c.ode->report().evaluations, evaluations);
+    const auto expected = gradients(theirs);
+    EXPECT_NEAR(ours.item<double>(), theirs.item<double>(), tolerance * std::max(1.0, theirs.item<double>()))
+        << c.description;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const double scale = std::max(1.0, expected[i].abs().max().item<double>());
+      EXPECT_LT((given[i] - expected[i]).abs().max().item<double>() / scale, tolerance)
+          << c.description << ", gradient " << i;
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(LossInOnePiece, IsTorchsInDoublePrecision) { expect_same_as_torch(torch::kFloat64, 1e-12); }
+TEST(LossInOnePiece, IsTorchsInSinglePrecision) { expect_same_as_torch(torch::kFloat32, 1e-5); }
+
+TEST(LossInOnePiece, TakesTheSameAdaptiveSteps) {
+  torch::manual_seed(1);
+  NeuralOde ode(autonomous(mlp({.features = {2, 16, 2}})));
+  nn::Linear head(2, 1);
+  const Tensor x = torch::randn({100, 2}), y = torch::randn({100, 1});
+  const double loss = ode->loss(x, y, {.head = head}).item<double>();
+  const SolveReport report = ode->report();
+  const double expected = torch::mse_loss(head->forward(ode->forward(x)), y).item<double>();
+  EXPECT_EQ(report.evaluations, ode->report().evaluations);
+  EXPECT_EQ(report.accepted, ode->report().accepted);
+  EXPECT_NEAR(loss, expected, 1e-6);
+}
+
+TEST(LossInOnePiece, NeedsNoGraph) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const torch::NoGradGuard no_graph;
+  const Tensor loss = ode->loss(torch::randn({3, 2}), torch::zeros({3, 2}));
+  EXPECT_FALSE(loss.requires_grad());
+  EXPECT_EQ(ode->report().engine, "fused");
+}
+
+TEST(LossInOnePiece, ScoresFarApartDoNotOverflow) {
+  NeuralOde ode(autonomous(mlp({.features = {3, 4, 3}})), NeuralOdeOptions{.last = 0});
+  const Tensor scores = torch::tensor({{1000.0f, -1000.0f, 0.0f}, {-80.0f, 5.0f, 5.0f}}).requires_grad_();
+  const Tensor labels = torch::tensor({1, 2});
+  const Tensor ours = ode->loss(scores, labels, {.loss = AnswerLoss::cross_entropy});
+  const Tensor theirs = nn::functional::cross_entropy(scores, labels);
+  EXPECT_NEAR(ours.item<double>(), theirs.item<double>(), 1e-4);
+  EXPECT_LT((torch::autograd::grad({ours}, {scores})[0] - torch::autograd::grad({theirs}, {scores})[0])
+                .abs()
+                .max()
+                .item<double>(),
+            1e-6);
+}
+
+/// What has no kernels runs by torch, and the answer is the same.
+TEST(LossInOnePiece, FallsBackWhereAKernelIsMissing) {
+  torch::manual_seed(3);
+  const Tensor x = torch::randn({9, 2}, torch::kFloat64), y = torch::randn({9, 2}, torch::kFloat64);
+  const auto ode_with = [](const NeuralOdeOptions& options) {
+    torch::manual_seed(4);
+    NeuralOde ode(autonomous(mlp({.features = {2, 8, 2}})), options);
+    ode->to(torch::kFloat64);
+    return ode;
+  };
+  const Solver tight{.steps = AdaptiveSteps{.relative_tolerance = 1e-11, .absolute_tolerance = 1e-11}};
+  const double expected = ode_with({.solver = tight})->loss(x, y).item<double>();
+  Solver by_tensors = tight;
+  by_tensors.fused = false;
+  for (const NeuralOdeOptions& options :
+       {NeuralOdeOptions{.solver = by_tensors}, NeuralOdeOptions{.solver = tight, .sensitivity = Adjoint{}},
+        NeuralOdeOptions{.solver = tight, .steps_per_sample = true},
+        NeuralOdeOptions{.solver = tight, .running_losses = {kinetic_energy()}}}) {
+    EXPECT_NEAR(ode_with(options)->loss(x, y).item<double>(), expected, 1e-9);
+  }
+  NeuralOde ode = ode_with({.solver = tight});
+  nn::Sequential head(nn::LeakyReLU(), nn::Linear(2, 2));
+  head->to(torch::kFloat64);
+  const Tensor ours = ode->loss(x, y, {.head = head});
+  EXPECT_NEAR(ours.item<double>(), torch::mse_loss(head->forward(ode->forward(x)), y).item<double>(), 1e-14);
+}
+
+TEST(LossInOnePiece, SaysWhatDoesNotFit) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const Tensor x = torch::randn({5, 2});
+  const auto message = [&](const Tensor& y, const Answer& answer) -> std::string {
+    try {
+      ode->loss(x, y, answer);
+    } catch (const InvalidArgument& error) { return error.what(); }
+    return "nothing thrown";
+  };
+  EXPECT_EQ(message({}, {}), "the loss needs a target a sample, got none");
+  // torch would broadcast this to (5, 5) and train towards nonsense.
+  EXPECT_EQ(message(torch::zeros({5}), {.head = nn::Linear(2, 1)}),
+            "the answer has shape [5, 1] and its target [5]; give both the same");
+  EXPECT_EQ(message(torch::zeros({5, 3}), {}),
+            "the answer has shape [5, 2] and its target [5, 3]; give both the same");
+  EXPECT_EQ(message(torch::zeros({5}), {.loss = AnswerLoss::cross_entropy}),
+            "the loss needs int64 labels, one a sample, got shape [5] Float");
+  EXPECT_EQ(message(torch::full({5}, 2, torch::kInt64), {.loss = AnswerLoss::cross_entropy}),
+            "labels must be 0 to 1 for 2 scores, got 2");
+}
+
+}  // namespace
+}  // namespace fathom::testing
