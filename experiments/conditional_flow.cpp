@@ -151,7 +151,9 @@ void run_conditional_flow(Run& run) {
                   .mean();
     };
     run.train(model.name, *model.flow, loss,
-              {.report = [&] { return model.flow->report(); }, .optimizer = Optimizer::adamw});
+              {.report = [&] { return model.flow->report(); },
+               .optimizer = Optimizer::adamw,
+               .schedule = {.decay = CosineDecay{.floor = run.number("last-rate")}}});
     const Judgement judgement = judge(run, model, both);
     (model.name == "data-controlled" ? controlled_result : plain_result) = judgement;
     run.note(model.name, "dT/du", mean_slope(model, both[0].prior));
@@ -203,6 +205,8 @@ Experiment conditional_flow() {
                        {"deviation", 0.2, 0.2, 0.2, "of all four normal densities; our choice"},
                        {"hidden", 32, 64, 128, "units of both hidden layers"},
                        {"learning-rate", 5e-3, 2e-3, 1e-3, "of AdamW"},
+                       {"last-rate", 0.02, 0.02, 1.0,
+                        "of the learning rate at the end, reached as a cosine goes; 1: constant"},
                        {"weight-decay", 1e-7, 1e-7, 1e-7, "of AdamW"},
                        {"tolerance", 1e-5, 1e-6, 1e-8, "of the solver"},
                        {"judged-samples", 4096, 16384, 16384,

@@ -129,6 +129,7 @@ void Run::train(const std::string& model, torch::nn::Module& module,
                      .optimizer = how.optimizer,
                      .learning_rate = how.learning_rate > 0 ? how.learning_rate : number("learning-rate"),
                      .weight_decay = number("weight-decay"),
+                     .schedule = how.schedule,
                      .report = how.report,
                      .title = experiment_.name + "  " + model,
                      .quiet = options_.quiet};

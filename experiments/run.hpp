@@ -43,6 +43,7 @@ class Run {
     std::function<ode::SolveReport()> report = {};
     Optimizer optimizer = Optimizer::adam;
     double learning_rate = 0;
+    Schedule schedule = {};
     std::int64_t iterations = 0;
   };
   void train(const std::string& model, torch::nn::Module& module,
