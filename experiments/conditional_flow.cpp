@@ -200,8 +200,8 @@ Experiment conditional_flow() {
               "A continuous normalizing flow that is controlled by the prior's sample carries two priors to "
               "two targets "
               "that lie crosswise; a flow without control cannot, since its paths would have to cross.",
-          .settings = {{"iterations", 300, 400, 2000, "of training"},
-                       {"batch", 256, 512, 16384, "samples an iteration, half of them for each condition"},
+          .settings = {{"iterations", 700, 700, 2000, "of training"},
+                       {"batch", 384, 512, 16384, "samples an iteration, half of them for each condition"},
                        {"deviation", 0.2, 0.2, 0.2, "of all four normal densities; our choice"},
                        {"hidden", 32, 64, 128, "units of both hidden layers"},
                        {"learning-rate", 5e-3, 2e-3, 1e-3, "of AdamW"},
