@@ -21,6 +21,10 @@ Task task_of(const TrainSettings& settings) {
   return Task::series;
 }
 
+SplitOptions parts_of(const TrainSettings& settings) {
+  return {.validation = settings.validation, .test = settings.test, .seed = settings.seed};
+}
+
 /// A flag that the task needs, or cannot use.
 void check_flags(const TrainSettings& settings, Task task) {
   const auto flag = [&](const char* name, bool given, Task owner, bool needed) {
@@ -33,10 +37,7 @@ void check_flags(const TrainSettings& settings, Task task) {
   flag("--time", !settings.time.empty(), Task::series, true);
   flag("--series", !settings.series.empty(), Task::series, false);
   require(settings.inputs.empty() || settings.ignore.empty(), "give `--inputs` or `--ignore`, not both");
-}
-
-SplitOptions parts_of(const TrainSettings& settings) {
-  return {.validation = settings.validation, .test = settings.test, .seed = settings.seed};
+  check(parts_of(settings));
 }
 
 /// Columns that are not inputs.

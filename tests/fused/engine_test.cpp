@@ -159,7 +159,7 @@ Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads,
       start.data(), result.saved.data());
   result.report = ode::integrate(engine, {.method = method, .steps = steps}, {0.0, 3.0});
   const Pass<T> pass{.problem = &problem,
-                     .method = &method,
+                     .method = method,
                      .records = &engine.records(),
                      .layout = engine.activation_layout(),
                      .start = start.data(),
@@ -254,7 +254,7 @@ TEST(FusedSweep, IsRightAgainAfterABasisThrewInIt) {
                        saved.data());
   ode::integrate(engine, {.method = method, .steps = ode::FixedSteps{.count = 8}}, {0.0, 1.0});
   const Pass<float> pass{.problem = &problem,
-                         .method = &method,
+                         .method = method,
                          .records = &engine.records(),
                          .start = start.data(),
                          .depths = {0.0, 1.0},

@@ -138,6 +138,95 @@ TEST(LossInOnePiece, ScoresFarApartDoNotOverflow) {
             1e-6);
 }
 
+TEST(LossInOnePiece, IsTorchsWithAdaptiveStepsAndBreakPoints) {
+  torch::manual_seed(8);
+  MlpOptions jumps{.features = {2, 8, 2}, .basis = piecewise_constant({.pieces = 3})};
+  NeuralOde ode(
+      depth_varying(mlp(jumps)),
+      NeuralOdeOptions{.last = 4, .solver = adaptive(dopri5(), 1e-6), .input_layer = nn::Linear(2, 2)});
+  nn::Linear head(2, 3);
+  ode->to(torch::kFloat64), head->to(torch::kFloat64);
+  const Tensor x = 2 * torch::randn({70, 2}, torch::kFloat64), labels = torch::randint(3, {70});
+  std::vector<Tensor> variables = ode->parameters();
+  for (const Tensor& parameter : head->parameters()) variables.push_back(parameter);
+  const auto given = torch::autograd::grad(
+      {ode->loss(x, labels, {.head = head, .loss = AnswerLoss::cross_entropy})}, variables);
+  EXPECT_GT(ode->report().accepted, 3);
+  const auto expected = torch::autograd::grad(
+      {nn::functional::cross_entropy(head->forward(ode->forward(x)), labels)}, variables);
+  for (std::size_t i = 0; i < given.size(); ++i) EXPECT_LT(distance(given[i], expected[i]), 1e-10) << i;
+}
+
+TEST(LossInOnePiece, ReadsLabelsThatAreNotContiguous) {
+  NeuralOde ode(autonomous(mlp({.features = {3, 4, 3}})));
+  const Tensor x = torch::randn({6, 3}), wide = torch::tensor({0, 9, 1, 9, 2, 9, 0, 9, 1, 9, 2, 9});
+  const Tensor strided = wide.slice(0, 0, 12, 2), copy = strided.contiguous();
+  const auto loss = [&](const Tensor& y) {
+    return ode->loss(x, y, {.loss = AnswerLoss::cross_entropy}).item<double>();
+  };
+  EXPECT_EQ(loss(strided), loss(copy));
+  EXPECT_EQ(loss(torch::tensor({1}).expand({6})), loss(torch::ones({6}, torch::kInt64)));
+}
+
+TEST(LossInOnePiece, IsNaNWhereAScoreIs) {
+  NeuralOde ode(autonomous(mlp({.features = {3, 4, 3}})), NeuralOdeOptions{.last = 0});
+  for (std::int64_t place = 0; place < 3; ++place) {
+    for (std::int64_t label = 0; label < 3; ++label) {
+      for (const float sign : {1.0f, -1.0f}) {
+        Tensor scores = torch::zeros({2, 3});
+        scores[1][place] = std::copysign(std::nanf(""), sign);
+        EXPECT_TRUE(std::isnan(
+            ode->loss(scores, torch::full({2}, label, torch::kInt64), {.loss = AnswerLoss::cross_entropy})
+                .item<double>()));
+      }
+    }
+  }
+}
+
+/// Weights that vary with depth are read again on the way back.
+TEST(LossInOnePiece, RefusesAGradientAfterTheWeightsHaveChanged) {
+  NeuralOde ode(depth_varying(mlp({.features = {2, 4, 2}, .basis = fourier({.harmonics = 1})})));
+  const Tensor loss = ode->loss(torch::randn({3, 2}), torch::zeros({3, 2}));
+  {
+    const torch::NoGradGuard no_graph;
+    ode->parameters().front().add_(1);
+  }
+  EXPECT_THROW(loss.backward(), c10::Error);
+}
+
+TEST(LossInOnePiece, GivesTheSameGradientTwiceWhereItsGraphIsKept) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  nn::Linear head(2, 1);
+  const Tensor loss = ode->loss(torch::randn({40, 2}), torch::zeros({40, 1}), {.head = head});
+  loss.backward({}, /*retain_graph=*/true);
+  const Tensor once = head->weight.grad().clone();
+  loss.backward();
+  EXPECT_TRUE(torch::equal(head->weight.grad(), 2 * once));
+  EXPECT_THROW(loss.backward(), c10::Error);
+}
+
+TEST(LossInOnePiece, OfAFrozenOdeTrainsTheHeadWithoutAWayBack) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  for (const Tensor& parameter : ode->parameters()) parameter.set_requires_grad(false);
+  nn::Linear head(2, 1);
+  const Tensor x = torch::randn({40, 2}), y = torch::zeros({40, 1});
+  ode->loss(x, y, {.head = head}).backward();
+  EXPECT_EQ(ode->report().backward_evaluations, 0);
+  const Tensor expected =
+      torch::autograd::grad({torch::mse_loss(head->forward(ode->forward(x)), y)}, {head->weight})[0];
+  EXPECT_LT((head->weight.grad() - expected).abs().max().item<double>(), 1e-6);
+  EXPECT_FALSE(ode->parameters().front().grad().defined());
+}
+
+TEST(LossInOnePiece, ReachesWeightsThatTheHeadBorrows) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  nn::Linear head(2, 2);
+  const Tensor lent = torch::randn({2, 2}).requires_grad_();
+  head->weight = lent * 2;  // neither a leaf nor registered
+  ode->loss(torch::randn({5, 2}), torch::zeros({5, 2}), {.head = head}).backward();
+  EXPECT_GT(lent.grad().abs().max().item<double>(), 0);
+}
+
 /// What has no kernels runs by torch, and the answer is the same.
 TEST(LossInOnePiece, FallsBackWhereAKernelIsMissing) {
   torch::manual_seed(3);
@@ -163,6 +252,11 @@ TEST(LossInOnePiece, FallsBackWhereAKernelIsMissing) {
   head->to(torch::kFloat64);
   const Tensor ours = ode->loss(x, y, {.head = head});
   EXPECT_NEAR(ours.item<double>(), torch::mse_loss(head->forward(ode->forward(x)), y).item<double>(), 1e-14);
+  DepthSequential varying = mlp({.features = {2, 2}, .basis = fourier({.harmonics = 1})});
+  varying->to(torch::kFloat64);
+  const Tensor end = torch::scalar_tensor(1.0, torch::kFloat64);
+  EXPECT_NEAR(ode->loss(x, y, {.head = varying}).item<double>(),
+              torch::mse_loss(varying->forward(end, ode->forward(x)), y).item<double>(), 1e-14);
 }
 
 TEST(LossInOnePiece, SaysWhatDoesNotFit) {
@@ -184,6 +278,11 @@ TEST(LossInOnePiece, SaysWhatDoesNotFit) {
             "the loss needs int64 labels, one a sample, got shape [5] Float");
   EXPECT_EQ(message(torch::full({5}, 2, torch::kInt64), {.loss = AnswerLoss::cross_entropy}),
             "labels must be 0 to 1 for 2 scores, got 2");
+  ode->options().sensitivity = Adjoint{};
+  EXPECT_EQ(message(torch::full({5}, -100, torch::kInt64), {.loss = AnswerLoss::cross_entropy}),
+            "labels must be 0 to 1 for 2 scores, got -100");
+  EXPECT_EQ(message(torch::zeros({4, 2}), {}),
+            "the loss needs one target a sample, got shape [4, 2] for inputs [5, 2]");
 }
 
 }  // namespace

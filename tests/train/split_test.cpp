@@ -89,6 +89,8 @@ TEST(CoursesInParts, StayWholeWhereThereAreMany) {
   EXPECT_EQ(parts.validation.size(), 2u);
   EXPECT_EQ(parts.test.size(), 1u);
   EXPECT_EQ(parts.test.front().times.size(), 4u);
+  many.resize(5);
+  EXPECT_THROW(split_courses(many, {.validation = 0.5, .test = 0.4}), InvalidArgument);
 }
 
 TEST(Scale, IsMeanAndDeviationAndLeavesConstantColumnsTheirSize) {

@@ -42,14 +42,10 @@ std::optional<fused::Function> function_of(const torch::nn::Module& layer) {
   return {};
 }
 
-/// Labels as the kernels read them: numbers of the state's type.
-Tensor labels(const Tensor& y, std::int64_t scores, torch::ScalarType type) {
-  for (const std::int64_t label :
-       c10::ArrayRef(y.contiguous().data_ptr<std::int64_t>(), std::size_t(y.numel()))) {
-    require(label >= 0 && label < scores, "labels must be 0 to ", scores - 1, " for ", scores,
-            " scores, got ", label);
-  }
-  return y.to(type);
+Lowered none(std::string reason) {
+  Lowered lowered;
+  lowered.reason = std::move(reason);
+  return lowered;
 }
 
 class Lowering {
@@ -64,11 +60,14 @@ class Lowering {
     const bool is_label = loss == AnswerLoss::cross_entropy;
     if (!is_label && y.size(1) != answer.count)
       throw NoProgram{"the answer has another shape than its target"};
-    const Rows wanted = build_.input(number_of(is_label ? labels(y, answer.count, type) : y),
-                                     is_label ? 1 : std::int32_t(y.size(1)));
+    if (is_label) check_labels(y, answer.count);
+    const Rows wanted =
+        build_.input(number_of(is_label ? y.to(type) : y), is_label ? 1 : std::int32_t(y.size(1)));
     build_.give(build_.zeros(build_.state().count));
     build_.give_loss(0, is_label ? build_.surprise(answer, wanted) : build_.distance(answer, wanted));
-    return finished();
+    Lowered lowered = finished();
+    if (lowered.program->varies_with_depth()) throw NoProgram{"a head that varies with depth has no kernel"};
+    return lowered;
   }
 
   Lowered run(const Field& field) {
@@ -230,15 +229,14 @@ class Lowering {
 
 }  // namespace
 
-namespace {
-
-Lowered none(std::string reason) {
-  Lowered lowered;
-  lowered.reason = std::move(reason);
-  return lowered;
+void check_labels(const Tensor& y, std::int64_t scores) {
+  const Tensor local = y.contiguous();
+  const auto* labels = local.data_ptr<std::int64_t>();
+  for (std::int64_t n = 0; n < local.numel(); ++n) {
+    require(labels[n] >= 0 && labels[n] < scores, "labels must be 0 to ", scores - 1, " for ", scores,
+            " scores, got ", labels[n]);
+  }
 }
-
-}  // namespace
 
 Lowered lower(const Field& field, const Tensor& z0, const LowerOptions& options) {
   if (z0.dim() != 2 || z0.size(1) == 0) return none("the state is not of shape (batch, features)");

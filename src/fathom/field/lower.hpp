@@ -24,6 +24,9 @@ enum class AnswerLoss {
   cross_entropy  ///< of scores with labels y, int64 (batch), averaged over the samples
 };
 
+/// Throws InvalidArgument unless all labels, int64, are 0 to `scores` - 1.
+void check_labels(const Tensor& y, std::int64_t scores);
+
 /// The loss of one sample, without the average: l(head(z), y) as the running loss of a program over the state. Without a head the
 /// state itself is the answer.
 Lowered lower_answer(DepthModule* head, const Tensor& z0, const Tensor& y, AnswerLoss loss);

@@ -32,6 +32,7 @@ template <class T>
 double EndLoss<T>::evaluate(const T* states, std::int32_t rows, double share, T* adjoints) {
   const Tiles& tiles = problem_.tiles;
   const std::size_t features = std::size_t(problem_.program->features());
+  for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
   run_in_parallel(tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
     Worker& worker = workers_[std::size_t(thread)];
     const std::size_t width = std::size_t(tiles.width(tile));

@@ -496,7 +496,9 @@ template <class T> class Machine {
       case OpKind::surprise:
         return for_each_group([&](std::size_t at, std::size_t some) {
           const Scores scores = scores_of(op, at, some);
-          stream(out).put_some(at, (scores.largest - scores.chosen) + logarithm<T>(scores.sum), some);
+          // sum - sum is 0, or NaN where a score was: the logarithm, which reads bits, does not know NaN.
+          const V<T> nothing = scores.sum - scores.sum;
+          stream(out).put_some(at, (scores.largest - scores.chosen) + logarithm<T>(scores.sum) + nothing, some);
         });
     }
   }
@@ -617,6 +619,7 @@ template <class T> class Machine {
         }
         return;
       case OpKind::surprise:
+        if (op.sets_second && wanted(op.second)) __builtin_memset(adjoint(op.second), 0, size(op.second) * sizeof(T));
         if (!wanted(op.first)) return;
         return for_each_group([&](std::size_t at_sample, std::size_t some) {
           const Scores scores = scores_of(op, at_sample, some);

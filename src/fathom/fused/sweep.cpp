@@ -159,7 +159,7 @@ template <class T> class Sweep {
     const std::vector<StepRecord<T>>& records = *pass_.records;
     restored_.clear();
     if (end - begin < 2 || records[begin + 1].start) return;
-    EngineOptions options{.method = method_};
+    EngineOptions options{.method = pass_.method};
     Engine<T> engine(problem_, options, pass_.start, nullptr);
     engine.restart(records[begin].start);
     for (std::size_t n = begin; n + 1 < end; ++n) {

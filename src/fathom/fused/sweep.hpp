@@ -12,7 +12,7 @@ namespace fathom::fused {
 /// the caller's list, of which `bound` were reached.
 template <class T> struct Pass {
   Problem<T>* problem = nullptr;
-  const ode::ButcherTableau* method = nullptr;
+  ode::Method method = {};
   const std::vector<StepRecord<T>>* records = nullptr;
   ActivationLayout layout = {};
   const T* start = nullptr;  ///< (state size)

@@ -190,12 +190,18 @@ Tensor NeuralOdeImpl::loss(const Tensor& x, const Tensor& y, const Answer& answe
   require(y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1),
           "the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ",
           y.defined() ? text("shape ", y.sizes(), " ", y.scalar_type()) : "none");
+  require(x.dim() >= 1 && x.size(0) == y.size(0), "the loss needs one target a sample, got shape ", y.sizes(),
+          " for inputs ", x.sizes());
   const Tensor z0 = options_.input_layer.is_empty() ? x : options_.input_layer.forward(x);
   DepthModule* head = answer.head ? answer.head->module().get() : nullptr;
   if (const Tensor fused = fused_loss(z0, x, y, head, answer.loss); fused.defined()) return fused;
   Tensor z = run_from_start(z0, {options_.first, options_.last}, x, {}, options_.solver).states[-1];
   if (head) z = head->forward(torch::scalar_tensor(options_.last, torch::kFloat64), z);
-  if (is_label) return torch::nn::functional::cross_entropy(z, y);
+  if (is_label) {
+    require(z.dim() == 2, "the cross entropy needs scores of shape (batch, labels), got ", z.sizes());
+    check_labels(y, z.size(1));
+    return torch::nn::functional::cross_entropy(z, y);
+  }
   require(z.sizes() == y.sizes(), "the answer has shape ", z.sizes(), " and its target ", y.sizes(),
           "; give both the same");
   return torch::mse_loss(z, y);
@@ -206,20 +212,21 @@ Tensor NeuralOdeImpl::fused_loss(const Tensor& z0, const Tensor& x, const Tensor
   const auto* discrete = std::get_if<Discrete>(&options_.sensitivity);
   const auto is_computed = [](const Tensor& tensor) { return tensor.grad_fn() != nullptr; };
   const bool is_label = loss == AnswerLoss::cross_entropy;
-  if (!discrete || options_.steps_per_sample || options_.solver.observer ||
-      !options_.running_losses.empty() || y.requires_grad() || !y.device().is_cpu() ||
-      !(is_label ? y.dim() == 1 : y.dim() == 2) || z0.dim() != 2 || y.size(0) != z0.size(0) ||
-      !(is_label || y.scalar_type() == z0.scalar_type())) {
-    return {};
-  }
+  const auto type = z0.scalar_type();
+  const bool has_kernels = (type == torch::kFloat32 || type == torch::kFloat64) && y.device().is_cpu();
+  const bool is_plain = discrete && !options_.steps_per_sample && !options_.solver.observer &&
+                        options_.running_losses.empty() && !y.requires_grad();
+  const bool fits = z0.dim() == 2 && y.size(0) == z0.size(0) &&
+                    (is_label ? y.dim() == 1 : y.dim() == 2 && y.scalar_type() == type);
+  if (!has_kernels || !is_plain || !fits) return {};
   const VectorField field = vector_field_of(z0, x, {}, options_.solver);
   if (!why_not_fused(field, z0, options_.solver, *discrete, true).empty()) return {};
   if (std::any_of(field.parameters.begin(), field.parameters.end(), is_computed)) return {};
   EndProgram end{.lowered = lower_answer(head, z0, y, loss)};
   if (!end.lowered.program) return {};
-  if (head) end.parameters = head->parameters();
   for (const Tensor& tensor : end.lowered.tensors) {
-    if (tensor.scalar_type() != z0.scalar_type() || !tensor.device().is_cpu()) return {};
+    if (tensor.scalar_type() != type || !tensor.device().is_cpu()) return {};
+    if (tensor.requires_grad()) end.parameters.push_back(tensor);
   }
   end.share = 1 / double(is_label ? y.size(0) : y.numel());
   const EndLossResult result =

@@ -33,6 +33,11 @@ class Method {
   Method(ButcherTableau method)  // NOLINT: a tableau is a method
       : tableau_(std::make_shared<const ButcherTableau>(std::move(method))) {}
 
+  // Copies only: a method that was moved from is still one.
+  Method(const Method&) = default;
+  Method& operator=(const Method&) = default;
+  ~Method() = default;
+
   const ButcherTableau& operator*() const { return *tableau_; }
   const ButcherTableau* operator->() const { return tableau_.get(); }
   operator const ButcherTableau&() const { return *tableau_; }  // NOLINT

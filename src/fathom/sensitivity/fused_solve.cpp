@@ -91,10 +91,10 @@ template <class T> class Run final : public FusedSolve {
   }
 
   FusedLoss loss(const VectorField& field, const std::vector<double>& depths, const Solver& solver,
-                 const Discrete& how, const EndProgram& end, bool differentiated) {
+                 const Discrete& how, const EndProgram& end, const LossWanted& wanted) {
     depths_ = depths;
     fused::EngineOptions options = engine_options(solver);
-    if (differentiated) keep_for_gradient(how, options);
+    if (wanted.of_solve) keep_for_gradient(how, options);
     method_ = options.method;
     engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
@@ -106,34 +106,20 @@ template <class T> class Run final : public FusedSolve {
     end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_), problem_.tiles,
                                                problem_.threads);
     const fused::Buffer<T>& state = engine_->packed_state();
-    if (differentiated) end_adjoint_ = fused::Buffer<T>::raw(state.size());
+    if (wanted.of_solve || wanted.of_head) end_adjoint_ = fused::Buffer<T>::raw(state.size());
     answer.value = end_->evaluate(state.data(), problem_.rows(), end.share, end_adjoint_.data());
     report_ = answer.report;
     parameters_ = field.parameters;
     return answer;
   }
 
-  LossGradients pull_back_loss(double scale, const std::vector<bool>& wanted_of_field,
+  LossGradients pull_back_loss(double scale, bool wants_start, const std::vector<bool>& wanted_of_field,
                                const std::vector<bool>& wanted_of_head) override {
-    const Wanted wanted{.parameters = wanted_of_field};
-    const fused::Pass<T> back{.problem = &problem_,
-                              .method = &*method_,
-                              .records = &engine_->records(),
-                              .layout = engine_->activation_layout(),
-                              .start = start_.data_ptr<T>(),
-                              .depths = depths_,
-                              .bound = depths_.size(),
-                              .given = depths_.size(),
-                              .end_adjoint = end_adjoint_.data(),
-                              .end_scale = scale};
-    const fused::SweepResult<T> result = fused::pull_back<T>(
-        back, nullptr, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted)});
-    report_->backward_evaluations += result.evaluations;
-    LossGradients gradients{.start = torch::empty_like(start_), .field = {}, .head = {}};
-    std::copy(result.start.begin(), result.start.end(), gradients.start.data_ptr<T>());
-    gradients.field = zeros_for(parameters_, wanted_of_field);
-    add_to(gradients.field, wanted, result.weights, result.inputs);
-    gradients.head = zeros_for(head_, wanted_of_head);
+    LossGradients gradients{.start = {},
+                            .field = zeros_for(parameters_, wanted_of_field),
+                            .head = zeros_for(head_, wanted_of_head)};
+    if (wants_start || any(wanted_of_field))
+      pull_back_to_start(scale, {.parameters = wanted_of_field}, gradients);
     for (std::size_t i = 0; i < end_tensors_.size(); ++i) {
       if (head_place_of_[i] < 0 || !wanted_of_head[std::size_t(head_place_of_[i])]) continue;
       const double* from = end_->gradient().data() + end_->weights().tensor_begin(i);
@@ -149,7 +135,7 @@ template <class T> class Run final : public FusedSolve {
       return pull_back(*adjoint, pass, grad_states, wanted);
     const Tensor adjoints = grad_states.contiguous();
     fused::Pass<T> back{.problem = &problem_,
-                        .method = &*method_,
+                        .method = method_,
                         .records = &engine_->records(),
                         .layout = engine_->activation_layout(),
                         .start = start_.data_ptr<T>(),
@@ -176,6 +162,30 @@ template <class T> class Run final : public FusedSolve {
     options.keep_every = keep.every;
     options.keep_budget = keep.budget;
     if (keep.every == 1 && keep.budget == 0) options.activation_budget = activation_budget * problem_.threads;
+  }
+
+  /// From the end of the solve, whose adjoint is known.
+  void pull_back_to_start(double scale, const Wanted& wanted, LossGradients& gradients) {
+    const fused::Pass<T> back{.problem = &problem_,
+                              .method = method_,
+                              .records = &engine_->records(),
+                              .layout = engine_->activation_layout(),
+                              .start = start_.data_ptr<T>(),
+                              .depths = depths_,
+                              .bound = depths_.size(),
+                              .given = depths_.size(),
+                              .end_adjoint = end_adjoint_.data(),
+                              .end_scale = scale};
+    const fused::SweepResult<T> result = fused::pull_back<T>(
+        back, nullptr, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted)});
+    report_->backward_evaluations += result.evaluations;
+    gradients.start = torch::empty_like(start_);
+    std::copy(result.start.begin(), result.start.end(), gradients.start.template data_ptr<T>());
+    add_to(gradients.field, wanted, result.weights, result.inputs);
+  }
+
+  static bool any(const std::vector<bool>& flags) {
+    return std::find(flags.begin(), flags.end(), true) != flags.end();
   }
 
   static std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters,
@@ -300,9 +310,9 @@ FusedForward run_typed(const VectorField& field, const FlatField& flat, const Te
 template <class T>
 FusedLoss run_loss_typed(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, bool differentiated) {
+                         const EndProgram& end, const LossWanted& wanted) {
   auto run = std::make_unique<Run<T>>(field, start, batch);
-  FusedLoss answer = run->loss(field, depths, solver, how, end, differentiated);
+  FusedLoss answer = run->loss(field, depths, solver, how, end, wanted);
   answer.solve = std::move(run);
   return answer;
 }
@@ -347,11 +357,11 @@ FusedForward run_fused(const VectorField& field, const FlatField& flat, const Te
 
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, bool differentiated) {
+                         const EndProgram& end, const LossWanted& wanted) {
   const torch::NoGradGuard no_graph;
   return start.scalar_type() == torch::kFloat32
-             ? run_loss_typed<float>(field, start, batch, depths, solver, how, end, differentiated)
-             : run_loss_typed<double>(field, start, batch, depths, solver, how, end, differentiated);
+             ? run_loss_typed<float>(field, start, batch, depths, solver, how, end, wanted)
+             : run_loss_typed<double>(field, start, batch, depths, solver, how, end, wanted);
 }
 
 }  // namespace fathom

@@ -19,7 +19,8 @@ class FusedSolve {
  public:
   virtual ~FusedSolve() = default;
   /// After run_fused_loss(), of `scale` times the loss.
-  virtual LossGradients pull_back_loss(double scale, const std::vector<bool>& wanted_of_field,
+  virtual LossGradients pull_back_loss(double scale, bool wants_start,
+                                       const std::vector<bool>& wanted_of_field,
                                        const std::vector<bool>& wanted_of_head) = 0;
   virtual Gradients pull_back(const ForwardPass& pass, const Sensitivity& how, const Tensor& grad_states,
                               const Wanted& wanted) = 0;
@@ -45,6 +46,12 @@ struct EndProgram {
   double share = 1;                     ///< of one sample in the loss
 };
 
+/// What may be asked for later: gradients through the solve, gradients of the head.
+struct LossWanted {
+  bool of_solve = false;
+  bool of_head = false;
+};
+
 struct FusedLoss {
   double value = 0;
   std::shared_ptr<SolveReport> report;
@@ -53,6 +60,6 @@ struct FusedLoss {
 /// From `start`, flat, to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, bool differentiated);
+                         const EndProgram& end, const LossWanted& wanted);
 
 }  // namespace fathom

@@ -118,6 +118,8 @@ Tensor ModelImpl::loss(const Tensor& x, const Tensor& targets, AnswerLoss loss) 
   if (!head_.is_empty()) return ode()->loss(x, targets, {.head = head_, .loss = loss});
   if (is_whole_state) return ode()->loss(x, targets, {.loss = loss});
   const Tensor answer = forward(x);
+  require(loss != AnswerLoss::mse || answer.sizes() == targets.sizes(), "the answer has shape ",
+          answer.sizes(), " and its target ", targets.sizes(), "; give both the same");
   return loss == AnswerLoss::mse ? torch::mse_loss(answer, targets)
                                  : torch::nn::functional::cross_entropy(answer, targets);
 }

@@ -8,10 +8,6 @@
 
 namespace fathom {
 
-namespace {
-
-constexpr std::size_t courses_to_split = 5;  // fewer are split in time instead
-
 void check(const SplitOptions& options) {
   const auto fraction = [](const char* name, double value) {
     require(value >= 0 && value < 1, "`", name, "` is a fraction of the data from 0 to 1, got ", value);
@@ -21,6 +17,10 @@ void check(const SplitOptions& options) {
   require(options.validation + options.test < 1, "nothing is left to train on: validation ",
           options.validation, " and test ", options.test, " are all of the data");
 }
+
+namespace {
+
+constexpr std::size_t courses_to_split = 5;  // fewer are split in time instead
 
 struct Sizes {
   std::int64_t validation = 0, test = 0;
@@ -69,6 +69,8 @@ Parts<std::vector<Course>> split_courses(const std::vector<Course>& courses, con
   Parts<std::vector<Course>> parts;
   if (courses.size() >= courses_to_split) {
     const Sizes wanted = sizes(std::int64_t(courses.size()), options);
+    require(wanted.validation + wanted.test < std::int64_t(courses.size()), courses.size(),
+            " series are too few to train on; take less for validation and test");
     const Tensor order = shuffled_rows(std::int64_t(courses.size()), options.seed);
     for (std::int64_t i = 0; i < order.size(0); ++i) {
       auto& part = i < wanted.test                       ? parts.test

@@ -24,6 +24,9 @@ struct SplitOptions {
   std::uint64_t seed = 0;
 };
 
+/// Throws InvalidArgument where the fractions cannot be meant.
+void check(const SplitOptions& options);
+
 /// Numbers of the rows of each part, int64, in a random order that follows from the seed. With `labels`, int64 (rows), every class is
 /// in every part in the same proportion, as far as whole rows allow. Throws InvalidArgument where fewer than two are left to train on.
 Parts<Tensor> split_rows(std::int64_t rows, const SplitOptions& options, const Tensor& labels = {});
