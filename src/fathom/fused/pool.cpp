@@ -14,7 +14,9 @@ namespace fathom::fused {
 
 namespace {
 
-constexpr int looks_before_sleep = 400;  // about ten microseconds
+/// About 75 microseconds: as long as a framework takes between the way forth and the way back of a small model. Waking a thread that
+/// sleeps costs as much.
+constexpr int looks_before_sleep = 3000;
 
 void breathe() {
 #if defined(__x86_64__)

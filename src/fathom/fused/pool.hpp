@@ -1,5 +1,5 @@
-/// Threads that share the tiles of a solve. They sleep between solves; between two steps they look out for a few
-/// microseconds before they sleep, so that a step does not cost a wake-up and an idle machine stays idle.
+/// Threads that share the tiles of a solve. After their work they look out for more for less than a tenth of
+/// a millisecond and then sleep, so that a step does not cost a wake-up and an idle machine stays idle.
 ///
 ///   run_in_parallel(tiles, threads, [&](std::int64_t tile, int thread) { ... });
 #pragma once
