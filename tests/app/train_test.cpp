@@ -206,6 +206,13 @@ TEST(Train, ARunIsNotWrittenOverByAccident) {
 }
 
 /// Everything bad gets one sentence.
+void expect_one_sentence(const std::string& arguments, const std::string& sentence, int exit_code) {
+  const Outcome outcome = run(arguments);
+  EXPECT_EQ(outcome.exit_code, exit_code) << arguments << "\n" << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, sentence)) << arguments << "\n" << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+}
+
 TEST(Train, SaysInOneSentenceWhatIsWrong) {
   const TemporaryFolder folder;
   const std::string data = folder.write("clouds.csv", clouds());
@@ -257,10 +264,7 @@ TEST(Train, SaysInOneSentenceWhatIsWrong) {
       {data + " --label class --iterations 2 --out /proc/fathom", "cannot make the run folder", 1},
   };
   for (const Case& each : cases) {
-    const Outcome outcome = run("train " + each.arguments);
-    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.arguments << "\n" << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, each.sentence)) << each.arguments << "\n" << outcome.output;
-    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+    expect_one_sentence("train " + each.arguments, each.sentence, each.exit_code);
   }
 }
 
@@ -287,12 +291,7 @@ TEST(Predict, SaysInOneSentenceWhatIsWrong) {
        "only the model of a series can forecast", 2},
       {"predict " + model + " " + data + " --quiet > /dev/full", "cannot write to standard output", 1},
   };
-  for (const Case& each : cases) {
-    const Outcome outcome = run(each.arguments);
-    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.arguments << "\n" << outcome.output;
-    EXPECT_TRUE(contains(outcome.output, each.sentence)) << each.arguments << "\n" << outcome.output;
-    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
-  }
+  for (const Case& each : cases) { expect_one_sentence(each.arguments, each.sentence, each.exit_code); }
 }
 
 /// A limit on the size of files stands in for a full disk: the write fails in the same place.
