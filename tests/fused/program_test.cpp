@@ -1,6 +1,7 @@
 /// Programs on tiles: every operation forwards and backwards, for every instruction set of this processor and any width.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -67,12 +68,37 @@ Program everything() {
   return std::move(build).finish();
 }
 
+/// The same shapes: layers that one other layer reads, whose functions are passed on the way, and layers that others read too.
+Program chains() {
+  Builder build(3, 5);
+  const Rows z = build.state(), u = build.input(6, 2), g = build.input(7, 1);
+  const auto constant = [](double) { return std::vector<double>{0.5, -2}; };
+  const auto level = [](double) { return std::vector<double>{0, 0}; };
+  const std::int32_t basis = build.basis({.size = 2, .values = constant, .slopes = level});
+  const std::int32_t first = build.matrix({.weight = 0, .bias = 1, .outputs = 4, .inputs = 6});
+  const std::int32_t varying =
+      build.matrix({.weight = 2, .bias = 3, .outputs = 5, .inputs = 4, .basis = basis});
+  const std::int32_t last = build.matrix({.weight = 4, .bias = 5, .outputs = 3, .inputs = 5});
+  const Rows joined = build.joined({z, u, build.depth(g)});
+  const auto chain = [&](Function one, Function other) {
+    const Rows hidden = build.layer(joined, first, one), deeper = build.layer(hidden, varying, other);
+    return std::array{hidden, deeper, build.layer(deeper, last, {})};
+  };
+  const auto alone = chain({FunctionKind::elu, 0.7}, {FunctionKind::silu});
+  const auto shared = chain({FunctionKind::tanh}, {FunctionKind::sigmoid});
+  build.give_loss(0, build.squares(shared[0]));
+  build.give_loss(1, build.sum(Builder::part(shared[1], 1, 2)));
+  for (std::int32_t index = 2; index < 5; ++index) build.give_loss(index, build.zeros(1));
+  build.give(build.add(alone[2], shared[2]));
+  return std::move(build).finish();
+}
+
 const std::vector<std::size_t> tensor_sizes = {24, 4, 40, 10, 15, 3};
 
 /// Runs a program on one tile and gives sum(seed * rate), and its gradients.
 template <class T> struct Trial {
-  Trial(const Kernels<T>& kernels_, std::int32_t width_)
-      : kernels(kernels_), width(width_), program(everything()) {}
+  Trial(const Kernels<T>& kernels_, std::int32_t width_, Program program_ = everything())
+      : kernels(kernels_), width(width_), program(std::move(program_)) {}
 
   const Kernels<T>& kernels;
   std::int32_t width;
@@ -117,11 +143,11 @@ template <class T> struct Trial {
   }
 };
 
-TEST(Programs, HaveTheGradientsOfFiniteDifferences) {
+void expect_gradients_of_finite_differences(const Program& program) {
   for (const Kernels<double>* kernels : available_kernels<double>()) {
     for (std::int32_t width : {1, kernels->lanes, 3 * kernels->lanes}) {
       Numbers numbers;
-      Trial<double> trial(*kernels, width);
+      Trial<double> trial(*kernels, width, program);
       const std::size_t w = std::size_t(width);
       std::vector<std::vector<double>> tensors;
       for (std::size_t size : tensor_sizes) tensors.push_back(numbers.some(size));
@@ -153,6 +179,18 @@ TEST(Programs, HaveTheGradientsOfFiniteDifferences) {
       check(depth, by_depth, "depth");
     }
   }
+}
+
+TEST(Programs, HaveTheGradientsOfFiniteDifferences) { expect_gradients_of_finite_differences(everything()); }
+
+TEST(Programs, PassTheFunctionOfALayerThatOneOtherReads) {
+  const Program program = chains();
+  std::vector<FunctionKind> passed;
+  for (const Op& op : program.ops) {
+    if (op.function_is_passed) passed.push_back(op.function.kind);
+  }
+  EXPECT_EQ(passed, (std::vector{FunctionKind::elu, FunctionKind::silu}));
+  expect_gradients_of_finite_differences(program);
 }
 
 TEST(Programs, GiveTheSameOnEveryInstructionSetAndWidth) {

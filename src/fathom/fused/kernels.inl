@@ -1,10 +1,16 @@
 // The kernels themselves; see simd.inl on how this file is compiled.
 
-/// y (outputs, width) = start + weights^T x, where weights is (inputs, leading) and x is (inputs, width). A block of M
+/// What becomes of a sum before it is stored, `at` numbers behind the first one. Captures by value: a store could change what
+/// is captured by reference, as far as the compiler knows.
+struct Unchanged {
+  template <class Sum> Sum operator()(Sum sum, std::size_t) const { return sum; }
+};
+
+/// y (outputs, width) = finish(start + weights^T x), where weights is (inputs, leading) and x is (inputs, width). A block of M
 /// outputs by N vectors of samples stays in registers while the inputs stream by.
-template <class T, std::size_t M, std::size_t N>
+template <class T, std::size_t M, std::size_t N, class Finish>
 inline void product_block(const T* weights, std::int32_t leading, const T* bias, const T* x, std::int32_t inputs,
-                          T* y, std::int32_t width, bool adds) {
+                          T* y, std::int32_t width, bool adds, Finish finish) {
   V<T> sums[M][N];
 #pragma GCC unroll 8
   for (std::size_t m = 0; m < M; ++m) {
@@ -27,20 +33,39 @@ inline void product_block(const T* weights, std::int32_t leading, const T* bias,
 #pragma GCC unroll 8
   for (std::size_t m = 0; m < M; ++m) {
 #pragma GCC unroll 4
-    for (std::size_t n = 0; n < N; ++n) store(y + m * std::size_t(width) + n * lanes<T>, sums[m][n]);
+    for (std::size_t n = 0; n < N; ++n) {
+      const std::size_t at = m * std::size_t(width) + n * lanes<T>;
+      store(y + at, finish(sums[m][n], at));
+    }
   }
+}
+
+template <class T, std::size_t M, class Finish>
+inline void product_rows(const T* weights, std::int32_t leading, const T* bias, const T* x, std::int32_t inputs,
+                         T* y, std::int32_t width, bool adds, Finish finish) {
+  const auto block = [=]<std::size_t N>(std::int32_t at) {
+    product_block<T, M, N>(weights, leading, bias, x + at, inputs, y + at, width, adds,
+                           [=](V<T> sum, std::size_t behind) { return finish(sum, std::size_t(at) + behind); });
+  };
+  std::int32_t at = 0;
+  for (; at + 2 * lanes<T> <= width; at += 2 * lanes<T>) block.template operator()<2>(at);
+  if (at < width) block.template operator()<1>(at);
 }
 
 constexpr std::size_t block_outputs = 6;  // times two vectors: twelve sums, as many as sixteen registers carry
 
-template <class T, std::size_t M>
-inline void product_rows(const T* weights, std::int32_t leading, const T* bias, const T* x, std::int32_t inputs,
-                         T* y, std::int32_t width, bool adds) {
-  std::int32_t at = 0;
-  for (; at + 2 * lanes<T> <= width; at += 2 * lanes<T>) {
-    product_block<T, M, 2>(weights, leading, bias, x + at, inputs, y + at, width, adds);
+/// Calls `rows<M>(first)` for blocks of M of `count` rows.
+template <std::size_t most, class Work> inline void in_blocks(std::int32_t count, Work&& rows) {
+  std::int32_t first = 0;
+  for (; first + std::int32_t(most) <= count; first += std::int32_t(most)) rows.template operator()<most>(first);
+  switch (count - first) {
+    case 1: return rows.template operator()<1>(first);
+    case 2: return rows.template operator()<2>(first);
+    case 3: return rows.template operator()<3>(first);
+    case 4: return rows.template operator()<4>(first);
+    case 5: return rows.template operator()<5>(first);
+    default: return;
   }
-  if (at < width) product_block<T, M, 1>(weights, leading, bias, x + at, inputs, y + at, width, adds);
 }
 
 /// One sample: lanes run over the outputs where there are many, else over the inputs.
@@ -142,6 +167,10 @@ inline void activate(const Function& function, T* values, T* slopes, std::size_t
   });
 }
 
+/// With 32 registers a function is applied to the sums of a block before they are stored; with 16, its constants would push
+/// them out.
+constexpr bool has_many_registers = FATHOM_VECTOR_BYTES == 64;
+
 template <class T>
 inline void layer_forward(const Op& op, const MatrixView<T>& matrix, const T* x, T* y, T* slopes,
                           std::int32_t width) {
@@ -149,53 +178,45 @@ inline void layer_forward(const Op& op, const MatrixView<T>& matrix, const T* x,
     product_of_one(matrix.by_input, matrix.by_output, matrix.bias, x, matrix.inputs, y, matrix.outputs, false);
     return activate(op.function, y, slopes, std::size_t(matrix.outputs));
   }
-  // Block by block, so that the function finds its arguments in the nearest cache.
-  const auto finish = [&](std::int32_t o, std::int32_t count) {
-    const std::size_t at = std::size_t(o) * std::size_t(width);
-    activate(op.function, y + at, slopes ? slopes + at : nullptr, std::size_t(count) * std::size_t(width));
+  const auto product = [=]<std::size_t M>(std::int32_t first, auto finish) {
+    product_rows<T, M>(matrix.by_input + first, matrix.outputs, matrix.bias ? matrix.bias + first : nullptr, x,
+                       matrix.inputs, y + std::size_t(first) * std::size_t(width), width, false, finish);
   };
-  std::int32_t o = 0;
-  const auto rows = [&]<std::size_t M>() {
-    product_rows<T, M>(matrix.by_input + o, matrix.outputs, matrix.bias ? matrix.bias + o : nullptr, x,
-                       matrix.inputs, y + std::size_t(o) * std::size_t(width), width, false);
-    finish(o, std::int32_t(M));
-    o += std::int32_t(M);
-  };
-  while (o + std::int32_t(block_outputs) <= matrix.outputs) rows.template operator()<block_outputs>();
-  switch (matrix.outputs - o) {
-    case 1: return rows.template operator()<1>();
-    case 2: return rows.template operator()<2>();
-    case 3: return rows.template operator()<3>();
-    case 4: return rows.template operator()<4>();
-    case 5: return rows.template operator()<5>();
-    default: return;
+  if constexpr (has_many_registers) {
+    if (op.function.kind != FunctionKind::identity) {
+      return with_kind(op.function.kind, [&]<FunctionKind kind>() {
+        const T a = T(op.function.a), b = T(op.function.b);
+        in_blocks<4>(matrix.outputs, [=]<std::size_t M>(std::int32_t first) {
+          T* slopes_here = slopes ? slopes + std::size_t(first) * std::size_t(width) : nullptr;
+          product.template operator()<M>(first, [=](V<T> sum, std::size_t at) {
+            const ValueAndSlope<T> both = value_of<T, kind>(sum, a, b);
+            if (slopes_here) {
+              store(slopes_here + at, has_own_slope(kind) ? both.slope : slope_from_value<T, kind>(both.value, a));
+            }
+            return both.value;
+          });
+        });
+      });
+    }
   }
+  // Block by block, so that the function finds its arguments in the nearest cache.
+  in_blocks<block_outputs>(matrix.outputs, [&]<std::size_t M>(std::int32_t first) {
+    product.template operator()<M>(first, Unchanged{});
+    const std::size_t at = std::size_t(first) * std::size_t(width);
+    activate(op.function, y + at, slopes ? slopes + at : nullptr, M * std::size_t(width));
+  });
 }
 
 /// x_adjoint = (or +=) matrix^T y_adjoint: the same product with the roles of inputs and outputs exchanged.
-template <class T>
+template <class T, class Finish>
 inline void product_backward(const MatrixView<T>& matrix, const T* y_adjoint, T* x_adjoint, std::int32_t width,
-                             bool sets) {
-  const std::int32_t count = matrix.inputs;
-  if (width == 1) {
-    return product_of_one<T>(matrix.by_output, matrix.by_input, nullptr, y_adjoint, matrix.outputs, x_adjoint,
-                             count, !sets);
-  }
-  std::int32_t i = 0;
-  const auto rows = [&]<std::size_t M>() {
-    product_rows<T, M>(matrix.by_output + i, count, nullptr, y_adjoint, matrix.outputs,
-                       x_adjoint + std::size_t(i) * std::size_t(width), width, !sets);
-    i += std::int32_t(M);
-  };
-  while (i + std::int32_t(block_outputs) <= count) rows.template operator()<block_outputs>();
-  switch (count - i) {
-    case 1: return rows.template operator()<1>();
-    case 2: return rows.template operator()<2>();
-    case 3: return rows.template operator()<3>();
-    case 4: return rows.template operator()<4>();
-    case 5: return rows.template operator()<5>();
-    default: return;
-  }
+                             bool sets, Finish finish) {
+  in_blocks<block_outputs>(matrix.inputs, [=]<std::size_t M>(std::int32_t first) {
+    const std::size_t begin = std::size_t(first) * std::size_t(width);
+    product_rows<T, M>(matrix.by_output + first, matrix.inputs, nullptr, y_adjoint, matrix.outputs,
+                       x_adjoint + begin, width, !sets,
+                       [=](V<T> sum, std::size_t at) { return finish(sum, begin + at); });
+  });
 }
 
 /// gradient (M outputs, N inputs) += scale y_adjoint x^T, summed over the samples.
@@ -365,13 +386,13 @@ inline void gradient_of_matrix(const MatrixView<T>& matrix, const MatrixGradient
   if (o < outputs) rows.template operator()<1>();
 }
 
-/// adjoint of the argument of a function, in place of that of its value.
+/// The adjoint of the argument of a function, in place of that of its value.
 template <class T>
-inline void through_function(const Op& op, T* adjoint, const T* values, const T* slopes, const T* slope_adjoint,
-                             std::size_t count) {
-  if (op.function.kind == FunctionKind::identity) return;
-  const T a = T(op.function.a);
-  with_kind(op.function.kind, [&]<FunctionKind kind>() {
+inline void pass_function(const Function& function, T* adjoint, const T* values, const T* slopes,
+                          const T* slope_adjoint, std::size_t count) {
+  if (function.kind == FunctionKind::identity) return;
+  const T a = T(function.a);
+  with_kind(function.kind, [&]<FunctionKind kind>() {
     if (slope_adjoint) {
       std::size_t at = 0;
       const auto step = [&](V<T> up, V<T> y, V<T> slope, V<T> up_slope) {
@@ -649,15 +670,45 @@ template <class T> class Machine {
   }
 
   void layer_backward(const Op& op, T* up, const T* first) const {
-    const T* slopes = op.slope.count ? values(op.slope) : nullptr;
-    const T* slope_adjoint = op.slope_is_read ? adjoint(op.slope) : nullptr;
-    through_function(op, up, values(op.out), slopes, slope_adjoint, size(op.out));
+    if (!op.function_is_passed) through_function(op, up);
     if (op.matrix < 0) return pass(op.first, op.sets_first, up);
     const MatrixView<T>& matrix = frame_.matrices[op.matrix];
     if (frame_.gradients) {
       gradient_of_matrix(matrix, frame_.gradients[op.matrix], up, first, frame_.width, frame_.gradient_scale);
     }
-    if (wanted(op.first)) product_backward(matrix, up, adjoint(op.first), frame_.width, op.sets_first);
+    if (wanted(op.first)) pass_product(op, matrix, up);
+  }
+
+  /// matrix^T up, and on through the function of the layer below where that is left to this one.
+  void pass_product(const Op& op, const MatrixView<T>& matrix, const T* up) const {
+    T* to = adjoint(op.first);
+    const Op* below = op.below >= 0 ? code_.ops + op.below : nullptr;
+    if (frame_.width == 1) {
+      product_of_one<T>(matrix.by_output, matrix.by_input, nullptr, up, matrix.outputs, to, matrix.inputs,
+                        !op.sets_first);
+      if (below) through_function(*below, to);
+      return;
+    }
+    const auto product = [&](auto finish) {
+      product_backward(matrix, up, to, frame_.width, op.sets_first, finish);
+    };
+    if (!below) return product(Unchanged{});
+    if (const T* slopes = slopes_of(*below)) {
+      return product([=](V<T> sum, std::size_t at) { return sum * load(slopes + at); });
+    }
+    const T* values_below = values(below->out);
+    const T a = T(below->function.a);
+    with_kind(below->function.kind, [&]<FunctionKind kind>() {
+      product([=](V<T> sum, std::size_t at) { return sum * slope_from_value<T, kind>(load(values_below + at), a); });
+    });
+  }
+
+  const T* slopes_of(const Op& op) const { return op.slope.count ? values(op.slope) : nullptr; }
+
+  /// The adjoint of a function's argument, in place of that of its value.
+  void through_function(const Op& op, T* up) const {
+    const T* slope_adjoint = op.slope_is_read ? adjoint(op.slope) : nullptr;
+    pass_function(op.function, up, values(op.out), slopes_of(op), slope_adjoint, size(op.out));
   }
 
   T* weight_gradient(std::int32_t matrix) const {

@@ -19,6 +19,10 @@ bool contains(const Rows& outer, const Rows& inner) {
          inner.begin + inner.count <= outer.begin + outer.count && inner.count > 0;
 }
 
+bool overlap(const Rows& a, const Rows& b) {
+  return a.bank == b.bank && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
+}
+
 /// Is function' found from the function's value alone, cheaply and without loss?
 bool slope_follows_from_value(FunctionKind kind) {
   return kind != FunctionKind::softplus && kind != FunctionKind::silu;
@@ -256,6 +260,25 @@ void Builder::plan_adjoints() {
   clear({Bank::registers, 0, program_.state_rows});
 }
 
+/// Finds the layers whose answer one other layer reads, and nobody else.
+void Builder::join_functions() {
+  std::vector<Op>& ops = program_.ops;
+  for (Op& reader : ops) {
+    if (reader.kind != OpKind::layer || reader.matrix < 0 || reader.first.bank != Bank::registers) continue;
+    const auto reads = [&](const Op& op) {
+      return overlap(op.first, reader.first) || overlap(op.second, reader.first);
+    };
+    if (std::count_if(ops.begin(), ops.end(), reads) != 1) continue;
+    const auto below =
+        std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return same(op.out, reader.first); });
+    if (below == ops.end() || below->kind != OpKind::layer || below->slope_is_read ||
+        below->function.kind == FunctionKind::identity)
+      continue;
+    reader.below = std::int32_t(below - ops.begin());
+    below->function_is_passed = true;
+  }
+}
+
 Program Builder::finish() && {
   resolve_names();
   std::vector<bool> given(std::size_t(program_.state_rows), false);
@@ -266,6 +289,7 @@ Program Builder::finish() && {
   require(std::all_of(given.begin(), given.end(), [](bool is) { return is; }),
           "a program must give the rate of every feature and running loss");
   plan_adjoints();
+  join_functions();
   return std::move(program_);
 }
 

@@ -112,6 +112,7 @@ class Builder {
   Rows resolved(Rows rows) const;
   void resolve_names();
   void plan_adjoints();
+  void join_functions();
 
   std::int32_t features_;
   Program program_;

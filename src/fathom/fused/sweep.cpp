@@ -59,6 +59,7 @@ struct StepMoves {
   double end = 0;
 
   void with_size(double by) { start -= by, end += by; }
+  void with_stage(double c, double by) { start += (1 - c) * by, end += c * by; }
 };
 
 template <class T> class Sweep {
@@ -86,14 +87,11 @@ template <class T> class Sweep {
                           .seed = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
                           .points = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
                           .gradient = Buffer<T>(problem_.weights.gradient_size()),
-                          .stage_gradient = Buffer<T>(problem_.weights.stage_gradient_size()),
+                          .stage_gradients = {},
                           .depth_adjoint = Buffer<T>(wanted.depths ? width : 0),
                           .total = std::vector<double>(problem_.weights.gradient_size()),
                           .moves = {},
                           .depths = std::vector<double>(wanted.depths ? pass.given : 0)});
-      Worker& made = workers_.back();
-      made.views = problem_.weights.views({made.gradient.data(), made.gradient.size()},
-                                          {made.stage_gradient.data(), made.stage_gradient.size()});
     }
     if (!varies_) problem_.weights.prepare(0, false, constant_);
     if (pass.end_adjoint) add(adjoint_.data(), T(pass.end_scale), pass.end_adjoint, adjoint_.size());
@@ -123,12 +121,14 @@ template <class T> class Sweep {
     Buffer<T> seed;       // (rows): dL/dk_i
     Buffer<T> points;     // (rows): dL/d(a saved state)
     Buffer<T> gradient;   // of the weights, for one tile
-    Buffer<T> stage_gradient;
+    Buffer<T>
+        stage_gradients;  // of weights that vary, at each stage of the group's steps, for all tiles of the thread
     Buffer<T> depth_adjoint;
     std::vector<double> total;     // of all tiles of the thread
     std::vector<StepMoves> moves;  // (steps of the group)
     std::vector<double> depths;    // (given): dL/d(saved depth), of those inside steps
-    std::vector<MatrixGradient<T>> views = {};
+    std::vector<MatrixGradient<T>> views =
+        {};  // into both, for each of those stages; one set where nothing varies
   };
 
   /// As many steps before `end` as lie behind one kept start state and as prepared weights have room for.
@@ -136,8 +136,10 @@ template <class T> class Sweep {
     const std::vector<StepRecord<T>>& records = *pass_.records;
     std::size_t most = end;
     if (varies_) {
+      const std::size_t copies =
+          2 + workers_.size();  // the weights in both orders, and the gradient of each thread
       const std::size_t bytes =
-          (2 * problem_.weights.stage_gradient_size() + 64) * sizeof(T) * method_.c.size();
+          (copies * problem_.weights.stage_gradient_size() + 64) * sizeof(T) * method_.c.size();
       most = std::max<std::size_t>(1, group_bytes / bytes);
     }
     std::size_t begin = end;
@@ -216,17 +218,55 @@ template <class T> class Sweep {
         result_.recomputed += plan.needed[i] && !plan.kept(i) ? 1 : 0;
       }
     }
-    for (Worker& worker : workers_) worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
+    for (Worker& worker : workers_) {
+      worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
+      make_views(worker, varies_ ? plans.size() * method_.c.size() : 1);
+    }
     run_in_parallel(problem_.tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
       Worker& worker = workers_[std::size_t(thread)];
       std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
       for (std::size_t n = plans.size(); n-- > 0;) {
-        through(plans[n], tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
+        through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
       }
       for (std::size_t n = 0; n < worker.total.size(); ++n)
         worker.total[n] += double(worker.gradient.data()[n]);
     });
+    if (varies_) join_stage_gradients(plans);
     for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
+  }
+
+  void make_views(Worker& worker, std::size_t stages) const {
+    const std::size_t size = problem_.weights.stage_gradient_size();
+    worker.stage_gradients = Buffer<T>(stages * size);
+    worker.views.clear();
+    for (std::size_t i = 0; i < stages; ++i) {
+      const auto views = problem_.weights.views({worker.gradient.data(), worker.gradient.size()},
+                                                {worker.stage_gradients.data() + i * size, size});
+      worker.views.insert(worker.views.end(), views.begin(), views.end());
+    }
+  }
+
+  /// The gradients of weights at each stage, summed over the threads and distributed over the coefficients of their bases.
+  void join_stage_gradients(const std::vector<StepPlan<T>>& plans) {
+    const std::size_t size = problem_.weights.stage_gradient_size(), stages = method_.c.size();
+    if (size == 0) return;
+    Worker& first = workers_.front();
+    for (std::size_t n = 0; n < plans.size(); ++n) {
+      std::fill_n(first.gradient.data(), first.gradient.size(), T(0));
+      for (std::size_t i = 0; i < stages; ++i) {
+        if (!plans[n].needed[i]) continue;
+        T* sum = first.stage_gradients.data() + (n * stages + i) * size;
+        for (std::size_t w = 1; w < workers_.size(); ++w) {
+          add(sum, T(1), workers_[w].stage_gradients.data() + (n * stages + i) * size, size);
+        }
+        problem_.weights.spread(plans[n].stages[i], {sum, size},
+                                {first.gradient.data(), first.gradient.size()});
+        if (!wanted_.depths) continue;
+        const double at = problem_.weights.along_depth(plans[n].stages[i], {sum, size});
+        first.moves[n].with_stage(method_.c[i], at);
+      }
+      for (std::size_t k = 0; k < first.total.size(); ++k) first.total[k] += double(first.gradient.data()[k]);
+    }
   }
 
   std::size_t row_numbers(std::int64_t tile) const {
@@ -269,7 +309,9 @@ template <class T> class Sweep {
             .signal_slopes = at.signal_slopes.data()};
   }
 
-  void through(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, StepMoves* moves) const {
+  /// One tile back through step `n` of the group.
+  void through(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker,
+               StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
     const T* start = plan.start + problem_.tiles.begin(tile, code_.rate_rows);
@@ -308,7 +350,7 @@ template <class T> class Sweep {
       add(adjoint, T(1), worker.points.data(), size);
     }
     for (std::size_t i = stages; i-- > 0;) {
-      if (plan.needed[i]) pull_stage(plan, tile, worker, i, moves);
+      if (plan.needed[i]) pull_stage(plan, n, tile, worker, i, moves);
     }
     std::int32_t count = 0;
     for (std::size_t i = 0; i < stages; ++i) {
@@ -320,7 +362,7 @@ template <class T> class Sweep {
   }
 
   /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
-  void pull_stage(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i,
+  void pull_stage(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker, std::size_t i,
                   StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
@@ -340,27 +382,22 @@ template <class T> class Sweep {
     frame.adjoints[int(Bank::inputs)] =
         wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
                        : nullptr;
-    frame.gradients = wanted_.weights || (moves && varies_) ? worker.views.data() : nullptr;
-    std::fill_n(worker.stage_gradient.data(), worker.stage_gradient.size(), T(0));
+    if (wanted_.weights || (moves && varies_)) {
+      const std::size_t place = varies_ ? n * stages + i : 0;
+      frame.gradients = worker.views.data() + place * problem_.program->matrices.size();
+    }
     if (moves) {
       std::fill_n(worker.depth_adjoint.data(), worker.depth_adjoint.size(), T(0));
       frame.depth_adjoint = worker.depth_adjoint.data();
     }
     problem_.kernels.pull_back(code_, frame);
     std::copy_n(worker.adjoints.data(), size, pulled);
-    const std::span<const T> stage_gradient{worker.stage_gradient.data(), worker.stage_gradient.size()};
-    if (!stage_gradient.empty()) {
-      problem_.weights.spread(plan.stages[i], stage_gradient,
-                              {worker.gradient.data(), worker.gradient.size()});
-    }
     if (!moves) return;
     moves->with_size(along(tile, worker, method_.a[i], pulled));
     double at = 0;
-    for (std::int32_t n = 0; n < problem_.tiles.samples(tile); ++n)
-      at += double(worker.depth_adjoint.data()[n]);
-    if (!stage_gradient.empty()) at += problem_.weights.along_depth(plan.stages[i], stage_gradient);
-    moves->start += (1 - method_.c[i]) * at;
-    moves->end += method_.c[i] * at;
+    for (std::int32_t sample = 0; sample < problem_.tiles.samples(tile); ++sample)
+      at += double(worker.depth_adjoint.data()[sample]);
+    moves->with_stage(method_.c[i], at);
   }
 
   /// sum_i weights_i <k_i, adjoint>
