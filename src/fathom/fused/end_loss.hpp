@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "fathom/fused/engine.hpp"
+#include "fathom/fused/problem.hpp"
 
 namespace fathom::fused {
 

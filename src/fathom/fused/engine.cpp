@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "fathom/fused/pool.hpp"
 #include "fathom/support/error.hpp"
@@ -13,77 +12,7 @@ namespace {
 
 constexpr std::size_t most_stages = 24;
 
-/// Samples in a tile: enough to fill vectors and to pay for the sums over samples, few enough that the rows of a step stay
-/// in the second-level cache. Found by measurement, see docs/fused.md.
-template <class T> std::int32_t widest_tile(const Program& program) {
-  constexpr std::int32_t wanted = sizeof(T) == 4 ? 64 : 32;
-  constexpr std::size_t cache = 256 * 1024;
-  std::int32_t width = wanted;
-  while (width > 16 && std::size_t(width) * std::size_t(program.register_rows) * sizeof(T) > cache)
-    width /= 2;
-  return width;
-}
-
 }  // namespace
-
-template <class T>
-Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, std::int64_t batch,
-                    int threads_)
-    : Problem(program_, std::move(tensors_), Tiles(batch, best_kernels<T>().lanes, widest_tile<T>(*program_)),
-              threads_) {}
-
-template <class T>
-Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, const Tiles& tiles_,
-                    int threads_)
-    : program(std::move(program_)),
-      kernels(best_kernels<T>()),
-      tensors(std::move(tensors_)),
-      tiles(tiles_),
-      weights(*program, tensors),
-      inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
-      threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
-  for (const SampleInput& input : program->inputs) {
-    const std::int64_t batch = tiles.batch();
-    const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
-    require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
-                tensors[std::size_t(input.tensor)].size() == wanted,
-            "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
-    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
-      T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
-      tiles.pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
-    }
-  }
-}
-
-template <class T> void Problem<T>::pack_state(std::int64_t tile, const T* state, T* rows) const {
-  const std::int32_t features = program->features();
-  tiles.pack(tile, state, features, rows);
-  const T* losses = state + tiles.batch() * features;
-  tiles.pack(tile, losses, program->loss_rows, rows + std::size_t(features) * std::size_t(tiles.width(tile)));
-}
-
-template <class T> void Problem<T>::unpack_state(std::int64_t tile, const T* rows, T* state) const {
-  const std::int32_t features = program->features();
-  tiles.unpack(tile, rows, features, state);
-  T* losses = state + tiles.batch() * features;
-  tiles.unpack(tile, rows + std::size_t(features) * std::size_t(tiles.width(tile)), program->loss_rows,
-               losses);
-}
-
-template <class T> T* History<T>::take() {
-  if (free_.empty()) {
-    constexpr std::size_t block_bytes = std::size_t(1) << 20;
-    const std::size_t fitting = std::max<std::size_t>(1, block_bytes / (state_size_ * sizeof(T) + 1));
-    const std::size_t states =
-        std::min(fitting, std::size_t(1) << std::min<std::size_t>(blocks_.size() + 2, 10));
-    blocks_.push_back(Buffer<T>::raw(states * state_size_));
-    free_.reserve(free_.capacity() + states);
-    for (std::size_t n = states; n-- > 0;) free_.push_back(blocks_.back().data() + n * state_size_);
-  }
-  T* slot = free_.back();
-  free_.pop_back();
-  return slot;
-}
 
 template <class T> struct AdjointSums {
   struct Block {
@@ -589,10 +518,6 @@ template <class T> std::string Engine<T>::offender() const {
   return {};
 }
 
-template struct Problem<float>;
-template struct Problem<double>;
-template class History<float>;
-template class History<double>;
 template class Engine<float>;
 template class Engine<double>;
 

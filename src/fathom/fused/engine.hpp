@@ -12,78 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "fathom/fused/tiles.hpp"
-#include "fathom/fused/weights.hpp"
+#include "fathom/fused/history.hpp"
+#include "fathom/fused/problem.hpp"
 #include "fathom/ode/integrate.hpp"
 
 namespace fathom::fused {
-
-/// What is solved: a program with its tensors on a batch, and how many threads may work on it.
-template <class T> struct Problem {
-  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, std::int64_t batch, int threads);
-  /// On tiles that another program has chosen.
-  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
-
-  std::shared_ptr<const Program> program;
-  const Kernels<T>& kernels;
-  Tensors<T> tensors;
-  Tiles tiles;
-  Weights<T> weights;
-  Buffer<T> inputs;  ///< (input rows) of every tile
-  int threads;
-
-  Code code() const { return program->code(); }
-  std::int32_t rows() const { return program->state_rows; }
-  std::size_t padded(std::int32_t row_count) const { return tiles.padded_batch() * std::size_t(row_count); }
-  /// Numbers in one saved state: z of all samples, then their running losses.
-  std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
-  void pack_state(std::int64_t tile, const T* state, T* rows) const;
-  void unpack_state(std::int64_t tile, const T* rows, T* state) const;
-  T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
-};
-
-struct SavedPoint {
-  std::size_t place = 0;
-  double fraction = 1;
-};
-
-template <class T> struct StepRecord {
-  ode::Step step = {};
-  T* start = nullptr;        ///< (rows) of every tile, null where it was not kept
-  T* activations = nullptr;  ///< registers and rates of the stages, see ActivationLayout; may be null
-  /// Where the activations of the first stage are.
-  enum class First { recomputed, here, in_step_before } first = First::recomputed;
-  std::vector<SavedPoint> saved = {};
-};
-
-/// Where the registers and the rate of a stage lie in a step's kept activations, tile by tile.
-struct ActivationLayout {
-  std::size_t stages = 0;
-  std::size_t register_rows = 0;
-  std::size_t rate_rows = 0;
-
-  std::size_t rows() const { return stages * (register_rows + rate_rows); }
-  std::size_t registers(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
-    return tiles.begin(tile, std::int32_t(rows())) + stage * register_rows * std::size_t(tiles.width(tile));
-  }
-  std::size_t rate(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
-    return tiles.begin(tile, std::int32_t(rows())) +
-           (stages * register_rows + stage * rate_rows) * std::size_t(tiles.width(tile));
-  }
-};
-
-/// Start states of accepted steps, in blocks that double: no allocation a step.
-template <class T> class History {
- public:
-  explicit History(std::size_t state_size) : state_size_(state_size) {}
-  T* take();
-  void give_back(T* slot) { free_.push_back(slot); }
-
- private:
-  std::size_t state_size_;
-  std::vector<Buffer<T>> blocks_;
-  std::vector<T*> free_;
-};
 
 /// Sums of a' df/dtheta over a step of the continuous adjoint, kept apart until the step is accepted.
 template <class T> struct AdjointSums;

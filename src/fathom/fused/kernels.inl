@@ -226,12 +226,12 @@ inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T sc
   V<T> sums[M * N] = {};
   for (std::int32_t at = 0; at < width; at += lanes<T>) {
     V<T> values[N];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (std::size_t n = 0; n < N; ++n) values[n] = load(x + n * std::size_t(width) + std::size_t(at));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (std::size_t m = 0; m < M; ++m) {
       const V<T> adjoint = load(y_adjoint + m * std::size_t(width) + std::size_t(at));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (std::size_t n = 0; n < N; ++n) sums[m * N + n] += adjoint * values[n];
     }
   }
@@ -240,20 +240,30 @@ inline void outer_block(const T* y_adjoint, const T* x, std::int32_t width, T sc
   T totals[M * N + std::size_t(lanes<T>)];
 #pragma GCC unroll 8
   for (std::size_t k = 0; k < M * N; k += most) sums_of_lanes<T, int(most)>(sums + k, totals + k);
-#pragma GCC unroll 4
+  if (M * N == std::size_t(lanes<T>) && std::size_t(inputs) == N) {
+    return store(gradient, load(gradient) + scale * load(totals));
+  }
+#pragma GCC unroll 8
   for (std::size_t m = 0; m < M; ++m) {
-#pragma GCC unroll 4
     for (std::size_t n = 0; n < N; ++n) gradient[m * std::size_t(inputs) + n] += scale * totals[m * N + n];
   }
 }
 
+/// The gradient of M outputs and the inputs from `first` on, by as many sums at once as fill a vector.
 template <class T, std::size_t M>
 inline void outer_rows(const T* y_adjoint, const T* x, std::int32_t width, T scale, T* gradient,
                        std::int32_t inputs, std::int32_t first) {
   std::int32_t i = first;
-  const auto at = [&] { return x + std::size_t(i) * std::size_t(width); };
-  for (; i + 2 <= inputs; i += 2) outer_block<T, M, 2>(y_adjoint, at(), width, scale, gradient + i, inputs);
-  if (i < inputs) outer_block<T, M, 1>(y_adjoint, at(), width, scale, gradient + i, inputs);
+  const auto block = [&]<std::size_t N>() {
+    outer_block<T, M, N>(y_adjoint, x + std::size_t(i) * std::size_t(width), width, scale, gradient + i, inputs);
+    i += std::int32_t(N);
+  };
+  constexpr std::size_t many = std::size_t(lanes<T>) / M > 2 ? std::size_t(lanes<T>) / M : 2;
+  if constexpr (many > 2 && many <= 8) {
+    while (i + std::int32_t(many) <= inputs) block.template operator()<many>();
+  }
+  while (i + 2 <= inputs) block.template operator()<2>();
+  if (i < inputs) block.template operator()<1>();
 }
 
 /// columns (width, lanes) from `lanes` rows of x, in squares of 16-byte vectors.
@@ -332,29 +342,27 @@ inline std::int32_t gradient_by_columns(const MatrixView<T>& matrix, T* gradient
 
 template <class T>
 inline void gradient_of_bias(T* gradient, std::int32_t outputs, const T* y_adjoint, std::int32_t width, T scale) {
-  std::int32_t o = 0;
-  constexpr int together = lanes<T> < 4 ? lanes<T> : 4;
-  const auto row = [&](std::int32_t output) { return y_adjoint + std::size_t(output) * std::size_t(width); };
   if (width == 1) {
-    for (; o < outputs; ++o) gradient[o] += scale * y_adjoint[o];
+    for (std::int32_t o = 0; o < outputs; ++o) gradient[o] += scale * y_adjoint[o];
     return;
   }
-  for (; o + together <= outputs; o += together) {
-    V<T> sums[std::size_t(together)] = {};
+  std::int32_t o = 0;
+  const auto rows = [&]<int count>() {
+    V<T> sums[std::size_t(count)] = {};
     for (std::int32_t at = 0; at < width; at += lanes<T>) {
-#pragma GCC unroll 4
-      for (int k = 0; k < together; ++k) sums[k] += load(row(o + k) + at);
+#pragma GCC unroll 16
+      for (int k = 0; k < count; ++k) sums[k] += load(y_adjoint + std::size_t(o + k) * std::size_t(width) + at);
     }
     T totals[std::size_t(lanes<T>)];
-    sums_of_lanes<T, together>(sums, totals);
-#pragma GCC unroll 4
-    for (int k = 0; k < together; ++k) gradient[o + k] += scale * totals[k];
+    sums_of_lanes<T, count>(sums, totals);
+    for (int k = 0; k < count; ++k) gradient[o + k] += scale * totals[k];
+    o += count;
+  };
+  while (o + lanes<T> <= outputs) rows.template operator()<lanes<T>>();
+  if constexpr (lanes<T> > 4) {
+    while (o + 4 <= outputs) rows.template operator()<4>();
   }
-  for (; o < outputs; ++o) {
-    V<T> sum{};
-    for (std::int32_t at = 0; at < width; at += lanes<T>) sum += load(row(o) + at);
-    gradient[o] += scale * sum_of_lanes<T>(sum);
-  }
+  while (o < outputs) rows.template operator()<1>();
 }
 
 template <class T>
@@ -381,6 +389,9 @@ inline void gradient_of_matrix(const MatrixView<T>& matrix, const MatrixGradient
                      gradient.weight + std::size_t(o) * std::size_t(inputs), inputs, first);
     o += std::int32_t(M);
   };
+  if constexpr (lanes<T> == 16) {
+    while (o + 8 <= outputs) rows.template operator()<8>();
+  }
   while (o + 4 <= outputs) rows.template operator()<4>();
   if (o + 2 <= outputs) rows.template operator()<2>();
   if (o < outputs) rows.template operator()<1>();

@@ -435,11 +435,12 @@ template <class T> class Sweep {
 
   /// Rows saved at the very start are z0; one with a depth of its own moves along the field, away from the first depth.
   void collect_start() {
+    if (!wanted_.start && !wanted_.depths) return;
     std::vector<bool> taken(pass_.depths.size(), false);
     for (const StepRecord<T>& record : *pass_.records) {
       for (const SavedPoint& point : record.saved) taken[point.place] = true;
     }
-    result_.start.resize(problem_.state_size());
+    result_.start.resize(wanted_.start ? problem_.state_size() : 0);
     AtDepth<T> at_first;
     problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first);
     Worker& worker = workers_.front();
@@ -463,7 +464,7 @@ template <class T> class Sweep {
         result_.depths[place] += by;
         result_.depths.front() -= by;
       }
-      problem_.unpack_state(tile, adjoint, result_.start.data());
+      if (wanted_.start) problem_.unpack_state(tile, adjoint, result_.start.data());
     }
     for (const Worker& each : workers_) {
       for (std::size_t n = 0; n < result_.depths.size(); ++n) result_.depths[n] += each.depths[n];

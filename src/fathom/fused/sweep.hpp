@@ -28,10 +28,11 @@ struct SweepWanted {
   bool weights = true;
   bool inputs = true;
   bool depths = false;
+  bool start = true;
 };
 
 template <class T> struct SweepResult {
-  std::vector<T> start;          ///< (state size)
+  std::vector<T> start;          ///< (state size), empty when not wanted
   std::vector<double> weights;   ///< (Weights::gradient_size)
   Buffer<T> inputs;              ///< (input rows) of every tile
   std::vector<double> depths;    ///< (given)

@@ -9,7 +9,7 @@ namespace fathom::fused {
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::size_t smallest_kept = 1024, largest_kept = std::size_t(1) << 24;
+constexpr std::size_t largest_kept = std::size_t(1) << 24;
 constexpr std::size_t kept_bytes = std::size_t(32) << 20;  // by one thread
 
 /// Stands before every block, so that its size is known when it comes back.
@@ -63,7 +63,7 @@ Shelf& shelf() {
   return mine;
 }
 
-bool is_kept_size(std::size_t bytes) { return bytes >= smallest_kept && bytes <= largest_kept; }
+bool is_kept_size(std::size_t bytes) { return bytes <= largest_kept; }
 
 }  // namespace
 

@@ -119,7 +119,7 @@ template <class T> class Run final : public FusedSolve {
                             .field = zeros_for(parameters_, wanted_of_field),
                             .head = zeros_for(head_, wanted_of_head)};
     if (wants_start || any(wanted_of_field))
-      pull_back_to_start(scale, {.parameters = wanted_of_field}, gradients);
+      pull_back_to_start(scale, wants_start, {.parameters = wanted_of_field}, gradients);
     for (std::size_t i = 0; i < end_tensors_.size(); ++i) {
       if (head_place_of_[i] < 0 || !wanted_of_head[std::size_t(head_place_of_[i])]) continue;
       const double* from = end_->gradient().data() + end_->weights().tensor_begin(i);
@@ -165,7 +165,7 @@ template <class T> class Run final : public FusedSolve {
   }
 
   /// From the end of the solve, whose adjoint is known.
-  void pull_back_to_start(double scale, const Wanted& wanted, LossGradients& gradients) {
+  void pull_back_to_start(double scale, bool wants_start, const Wanted& wanted, LossGradients& gradients) {
     const fused::Pass<T> back{.problem = &problem_,
                               .method = method_,
                               .records = &engine_->records(),
@@ -177,10 +177,13 @@ template <class T> class Run final : public FusedSolve {
                               .end_adjoint = end_adjoint_.data(),
                               .end_scale = scale};
     const fused::SweepResult<T> result = fused::pull_back<T>(
-        back, nullptr, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted)});
+        back, nullptr,
+        {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .start = wants_start});
     report_->backward_evaluations += result.evaluations;
-    gradients.start = torch::empty_like(start_);
-    std::copy(result.start.begin(), result.start.end(), gradients.start.template data_ptr<T>());
+    if (wants_start) {
+      gradients.start = torch::empty_like(start_);
+      std::copy(result.start.begin(), result.start.end(), gradients.start.template data_ptr<T>());
+    }
     add_to(gradients.field, wanted, result.weights, result.inputs);
   }
 

@@ -1,0 +1,25 @@
+#include "fathom/fused/history.hpp"
+
+#include <algorithm>
+
+namespace fathom::fused {
+
+template <class T> T* History<T>::take() {
+  if (free_.empty()) {
+    constexpr std::size_t block_bytes = std::size_t(1) << 20;
+    const std::size_t fitting = std::max<std::size_t>(1, block_bytes / (state_size_ * sizeof(T) + 1));
+    const std::size_t states =
+        std::min(fitting, std::size_t(1) << std::min<std::size_t>(blocks_.size() + 2, 10));
+    blocks_.push_back(Buffer<T>::raw(states * state_size_));
+    free_.reserve(free_.capacity() + states);
+    for (std::size_t n = states; n-- > 0;) free_.push_back(blocks_.back().data() + n * state_size_);
+  }
+  T* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+template class History<float>;
+template class History<double>;
+
+}  // namespace fathom::fused

@@ -1,0 +1,54 @@
+/// What a solve remembers of its accepted steps for the way back.
+#pragma once
+
+#include <vector>
+
+#include "fathom/fused/tiles.hpp"
+#include "fathom/ode/step.hpp"
+
+namespace fathom::fused {
+
+struct SavedPoint {
+  std::size_t place = 0;
+  double fraction = 1;
+};
+
+template <class T> struct StepRecord {
+  ode::Step step = {};
+  T* start = nullptr;        ///< (rows) of every tile, null where it was not kept
+  T* activations = nullptr;  ///< registers and rates of the stages, see ActivationLayout; may be null
+  /// Where the activations of the first stage are.
+  enum class First { recomputed, here, in_step_before } first = First::recomputed;
+  std::vector<SavedPoint> saved = {};
+};
+
+/// Where the registers and the rate of a stage lie in a step's kept activations, tile by tile.
+struct ActivationLayout {
+  std::size_t stages = 0;
+  std::size_t register_rows = 0;
+  std::size_t rate_rows = 0;
+
+  std::size_t rows() const { return stages * (register_rows + rate_rows); }
+  std::size_t registers(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
+    return tiles.begin(tile, std::int32_t(rows())) + stage * register_rows * std::size_t(tiles.width(tile));
+  }
+  std::size_t rate(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
+    return tiles.begin(tile, std::int32_t(rows())) +
+           (stages * register_rows + stage * rate_rows) * std::size_t(tiles.width(tile));
+  }
+};
+
+/// Start states of accepted steps, in blocks that double: no allocation a step.
+template <class T> class History {
+ public:
+  explicit History(std::size_t state_size) : state_size_(state_size) {}
+  T* take();
+  void give_back(T* slot) { free_.push_back(slot); }
+
+ private:
+  std::size_t state_size_;
+  std::vector<Buffer<T>> blocks_;
+  std::vector<T*> free_;
+};
+
+}  // namespace fathom::fused

@@ -1,0 +1,71 @@
+#include "fathom/fused/problem.hpp"
+
+#include <algorithm>
+
+#include "fathom/support/error.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+/// Samples in a tile: enough to fill vectors and to pay for the sums over samples, few enough that the rows of a step stay
+/// in the second-level cache. Found by measurement, see docs/fused.md.
+template <class T> std::int32_t widest_tile(const Program& program) {
+  constexpr std::int32_t wanted = sizeof(T) == 4 ? 64 : 32;
+  constexpr std::size_t cache = 256 * 1024;
+  std::int32_t width = wanted;
+  while (width > 16 && std::size_t(width) * std::size_t(program.register_rows) * sizeof(T) > cache)
+    width /= 2;
+  return width;
+}
+
+}  // namespace
+
+template <class T>
+Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, std::int64_t batch,
+                    int threads_)
+    : Problem(program_, std::move(tensors_), Tiles(batch, best_kernels<T>().lanes, widest_tile<T>(*program_)),
+              threads_) {}
+
+template <class T>
+Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, const Tiles& tiles_,
+                    int threads_)
+    : program(std::move(program_)),
+      kernels(best_kernels<T>()),
+      tensors(std::move(tensors_)),
+      tiles(tiles_),
+      weights(*program, tensors),
+      inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
+      threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
+  for (const SampleInput& input : program->inputs) {
+    const std::int64_t batch = tiles.batch();
+    const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
+    require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
+                tensors[std::size_t(input.tensor)].size() == wanted,
+            "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
+    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
+      T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
+      tiles.pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
+    }
+  }
+}
+
+template <class T> void Problem<T>::pack_state(std::int64_t tile, const T* state, T* rows) const {
+  const std::int32_t features = program->features();
+  tiles.pack(tile, state, features, rows);
+  const T* losses = state + tiles.batch() * features;
+  tiles.pack(tile, losses, program->loss_rows, rows + std::size_t(features) * std::size_t(tiles.width(tile)));
+}
+
+template <class T> void Problem<T>::unpack_state(std::int64_t tile, const T* rows, T* state) const {
+  const std::int32_t features = program->features();
+  tiles.unpack(tile, rows, features, state);
+  T* losses = state + tiles.batch() * features;
+  tiles.unpack(tile, rows + std::size_t(features) * std::size_t(tiles.width(tile)), program->loss_rows,
+               losses);
+}
+
+template struct Problem<float>;
+template struct Problem<double>;
+
+}  // namespace fathom::fused

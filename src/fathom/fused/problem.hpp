@@ -1,0 +1,35 @@
+/// What is solved by a program: its tensors in the order the kernels read them, on a batch that is cut into tiles.
+#pragma once
+
+#include <memory>
+
+#include "fathom/fused/tiles.hpp"
+#include "fathom/fused/weights.hpp"
+
+namespace fathom::fused {
+
+/// What is solved: a program with its tensors on a batch, and how many threads may work on it.
+template <class T> struct Problem {
+  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, std::int64_t batch, int threads);
+  /// On tiles that another program has chosen.
+  Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
+
+  std::shared_ptr<const Program> program;
+  const Kernels<T>& kernels;
+  Tensors<T> tensors;
+  Tiles tiles;
+  Weights<T> weights;
+  Buffer<T> inputs;  ///< (input rows) of every tile
+  int threads;
+
+  Code code() const { return program->code(); }
+  std::int32_t rows() const { return program->state_rows; }
+  std::size_t padded(std::int32_t row_count) const { return tiles.padded_batch() * std::size_t(row_count); }
+  /// Numbers in one saved state: z of all samples, then their running losses.
+  std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
+  void pack_state(std::int64_t tile, const T* state, T* rows) const;
+  void unpack_state(std::int64_t tile, const T* rows, T* state) const;
+  T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
+};
+
+}  // namespace fathom::fused
