@@ -2,6 +2,7 @@
 # examples/<name>.cpp             -> program example_<name>,       ctest example/<name>,  label example
 # runtime/library                 -> fathom::runtime as a shared library: small, and without torch
 # tools and the installed package -> ctest tools/..., package/install
+# Labels tools and package: what is shipped, not how it runs, so that the sanitizers leave them out.
 
 set(tests_root ${PROJECT_SOURCE_DIR}/tests)
 set(test_seconds 600)
@@ -114,7 +115,7 @@ if(NOT BUILD_SHARED_LIBS)
   add_library(${shared_runtime} SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
   target_link_libraries(${shared_runtime} PRIVATE -Wl,--whole-archive fathom::runtime -Wl,--no-whole-archive)
 endif()
-fathom_register(runtime/library runtime
+fathom_register(runtime/library package
   COMMAND ${tests_root}/runtime/library_test $<TARGET_FILE:${shared_runtime}> $<TARGET_FILE:example_deploy>)
 
 if(TARGET fathom_cli AND TARGET fathom_experiments)
