@@ -48,6 +48,15 @@ TEST(FusedAdamW, TakesTheStepsOfTorchsAdamW) {
   expect_equal<FusedAdamW, torch::optim::AdamW, torch::optim::AdamWOptions>();
 }
 
+TEST(FusedAdam, KeepsItsStateWhereTorchLooksForIt) {
+  Tensor weight = torch::ones({2}, torch::requires_grad());
+  FusedAdam optimizer({weight}, torch::optim::AdamOptions(1e-2));
+  weight.mutable_grad() = torch::ones({2});
+  optimizer.step();
+  ASSERT_EQ(optimizer.state().size(), 1u);
+  EXPECT_EQ(optimizer.state().begin()->first, c10::guts::to_string(weight.unsafeGetTensorImpl()));
+}
+
 TEST(FusedAdam, IsSeenByAutogradAsAChangeInPlace) {
   Tensor weight = torch::ones({2}, torch::requires_grad());
   FusedAdam optimizer({weight}, torch::optim::AdamOptions(1e-2));
