@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "fathom/fused/engine.hpp"
 #include "fathom/fused/kernels.hpp"
@@ -135,7 +136,7 @@ template <class T> struct Trial {
     double loss = 0;
     for (std::size_t n = 0; n < rate.size(); ++n) loss += double(seed[n]) * double(rate[n]);
     kernels.pull_back(program.code(), frame);
-    weights.spread(at, stage_gradient, weight_gradient);
+    weights.spread(at, stage_gradient, std::span<T>(weight_gradient));
     depth_gradient = weights.along_depth(at, stage_gradient);
     for (T part : by_depth) depth_gradient += double(part);
     argument_gradient.assign(adjoints.data(), adjoints.data() + argument.size());

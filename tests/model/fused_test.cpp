@@ -298,6 +298,43 @@ std::string spelled(const ::testing::TestParamInfo<std::string>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Random, EveryWrapper, ::testing::ValuesIn(wrappers), spelled);
 
+/// 64 x 64 weights on a basis: about ten steps of dopri5 have room to be prepared at once.
+Problem wide_varying_problem(torch::ScalarType type) {
+  torch::manual_seed(7);
+  Field field = depth_varying(mlp({.features = {3, 64, 64, 3}, .basis = chebyshev({.degree = 2})}));
+  field->to(type);
+  Problem problem;
+  problem.description = "wide, varying";
+  problem.field.parameters = field->parameters();
+  problem.field.rate = [=](const Tensor& s, const Tensor& z) { return field->rate(s, {}, z); };
+  problem.z0 = torch::randn({130, 3}, torch::TensorOptions(type).requires_grad(true));
+  problem.field.lowered = lower(field, problem.z0, {});
+  problem.depths = variables({0.0, 0.35, 1.0});
+  problem.solver = fixed(dopri5(), 25);
+  return problem;
+}
+
+TEST(FusedEngine, WalksBackInGroupsOfStepsWhereManyWeightsVary) {
+  Problem problem = wide_varying_problem(torch::kFloat64);
+  for (const Discrete& how : {Discrete{}, Discrete{.checkpoint_every = 13}, Discrete{.memory_budget = 1}}) {
+    problem.sensitivity = how;
+    expect_equal(problem, 1e-12);
+  }
+}
+
+TEST(FusedEngine, SumsGradientsOfVaryingWeightsOverThreads) {
+  const Problem problem = wide_varying_problem(torch::kFloat32);
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const Answer one = answer(problem, true);
+  at::set_num_threads(3);
+  const Answer three = answer(problem, true);
+  at::set_num_threads(before);
+  for (std::size_t i = 0; i < one.gradients.size(); ++i) {
+    EXPECT_LT(distance(three.gradients[i], one.gradients[i]), 1e-6) << i;
+  }
+}
+
 TEST(FusedEngine, StopsEarlyAsTheTensorEngineDoes) {
   Problem problem = random_problem(7, "plain", torch::kFloat64);
   std::int64_t seen = 0;

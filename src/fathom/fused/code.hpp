@@ -64,7 +64,7 @@ struct Op {
   bool slope_is_read = false;  ///< layer: another operation reads the slope, so that its adjoint counts
   // Backwards, a layer that alone reads the layer below goes on through that one's function while the numbers are near.
   std::int32_t below = -1;          ///< layer: place of that layer among the operations, -1: none
-  bool function_is_passed = false;  ///< layer: it is the one below
+  bool function_is_passed = false;  ///< layer: the one that reads it goes through its function
 };
 
 struct Code {

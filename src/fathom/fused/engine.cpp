@@ -171,7 +171,7 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
   if (share == 0) return;
   if (scratch.stage_gradient.size() > 0) {
     problem_.weights.spread(at, {scratch.stage_gradient.data(), scratch.stage_gradient.size()},
-                            {block.values.data(), block.values.size()});
+                            std::span<T>(block.values.data(), block.values.size()));
   }
   const std::size_t size = std::size_t(code_.input_rows) * std::size_t(frame.width);
   T* inputs = sums_->inputs.at(index, end_rate_stage_).data() + problem_.tiles.begin(tile, code_.input_rows);

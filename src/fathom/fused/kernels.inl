@@ -1,7 +1,7 @@
 // The kernels themselves; see simd.inl on how this file is compiled.
 
-/// What becomes of a sum before it is stored, `at` numbers behind the first one. Captures by value: a store could change what
-/// is captured by reference, as far as the compiler knows.
+/// A `finish` says what becomes of a sum before it is stored, `at` numbers behind the first one. One with captures has them by
+/// value: a store could change what is captured by reference, as far as the compiler knows.
 struct Unchanged {
   template <class Sum> Sum operator()(Sum sum, std::size_t) const { return sum; }
 };
@@ -54,7 +54,7 @@ inline void product_rows(const T* weights, std::int32_t leading, const T* bias, 
 
 constexpr std::size_t block_outputs = 6;  // times two vectors: twelve sums, as many as sixteen registers carry
 
-/// Calls `rows<M>(first)` for blocks of M of `count` rows.
+/// Calls `rows<M>(first)` for blocks of M of `count` rows: M = most, which is 4 or 6, and what is left.
 template <std::size_t most, class Work> inline void in_blocks(std::int32_t count, Work&& rows) {
   std::int32_t first = 0;
   for (; first + std::int32_t(most) <= count; first += std::int32_t(most)) rows.template operator()<most>(first);
@@ -62,9 +62,11 @@ template <std::size_t most, class Work> inline void in_blocks(std::int32_t count
     case 1: return rows.template operator()<1>(first);
     case 2: return rows.template operator()<2>(first);
     case 3: return rows.template operator()<3>(first);
-    case 4: return rows.template operator()<4>(first);
-    case 5: return rows.template operator()<5>(first);
-    default: return;
+    default: break;
+  }
+  if constexpr (most > 4) {
+    if (count - first == 4) return rows.template operator()<4>(first);
+    if (count - first == 5) return rows.template operator()<5>(first);
   }
 }
 

@@ -1,4 +1,4 @@
-/// What is solved by a program: its tensors in the order the kernels read them, on a batch that is cut into tiles.
+/// A program made ready to run on a batch.
 #pragma once
 
 #include <memory>

@@ -274,6 +274,7 @@ void Builder::join_functions() {
     if (below == ops.end() || below->kind != OpKind::layer || below->slope_is_read ||
         below->function.kind == FunctionKind::identity)
       continue;
+    require(reader.sets_first, "a layer's only reader sets its adjoint");
     reader.below = std::int32_t(below - ops.begin());
     below->function_is_passed = true;
   }

@@ -11,8 +11,8 @@ namespace fathom::fused {
 namespace {
 
 constexpr std::size_t most_stages = 24;
-constexpr std::size_t group_bytes = std::size_t(8)
-                                    << 20;  // of weights prepared ahead, where they vary with depth
+/// Of weights prepared ahead and their gradients, where they vary with depth.
+constexpr std::size_t group_bytes = std::size_t(8) << 20;
 
 /// Which stages a step's end (and its saved points) depend on.
 std::vector<bool> needed_stages(const ode::ButcherTableau& method, bool with_inside) {
@@ -73,7 +73,8 @@ template <class T> class Sweep {
         saved_adjoints_(saved_adjoints),
         wanted_(wanted),
         adjoint_(problem_.padded(problem_.rows())),
-        varies_(problem_.program->varies_with_depth()) {
+        varies_(problem_.program->varies_with_depth()),
+        sums_stages_(problem_.weights.stage_gradient_size() > 0 && (wanted.weights || wanted.depths)) {
     result_.inputs = Buffer<T>(wanted.inputs ? problem_.inputs.size() : 0);
     result_.weights.resize(problem_.weights.gradient_size());
     result_.depths.resize(wanted.depths ? pass.given : 0);
@@ -99,11 +100,13 @@ template <class T> class Sweep {
 
   SweepResult<T> run() {
     if (problem_.tiles.count() == 0) return std::move(result_);
+    const std::size_t most = steps_of_group();
     for (std::size_t end = pass_.records->size(); end > 0;) {
-      const std::size_t begin = begin_of_group(end);
+      const std::size_t begin = begin_of_stretch(end);
       restore_starts(begin, end);
-      walk(begin, end);
-      end = begin;
+      for (; end > begin; end -= std::min(most, end - begin)) {
+        walk(end - std::min(most, end - begin), end, begin);
+      }
     }
     collect_start();
     for (Worker& worker : workers_) {
@@ -120,7 +123,7 @@ template <class T> class Sweep {
     Buffer<T> pulled;     // (stages, rows): dL/d(argument of stage i)
     Buffer<T> seed;       // (rows): dL/dk_i
     Buffer<T> points;     // (rows): dL/d(a saved state)
-    Buffer<T> gradient;   // of the weights, for one tile
+    Buffer<T> gradient;   // of weights that do not vary, for one tile
     Buffer<T>
         stage_gradients;  // of weights that vary, at each stage of the group's steps, for all tiles of the thread
     Buffer<T> depth_adjoint;
@@ -131,32 +134,29 @@ template <class T> class Sweep {
         {};  // into both, for each of those stages; one set where nothing varies
   };
 
-  /// As many steps before `end` as lie behind one kept start state and as prepared weights have room for.
-  std::size_t begin_of_group(std::size_t end) const {
+  /// Where the steps before `end` begin whose starts are all kept, or that lie behind one kept start.
+  std::size_t begin_of_stretch(std::size_t end) const {
     const std::vector<StepRecord<T>>& records = *pass_.records;
-    std::size_t most = end;
-    if (varies_) {
-      const std::size_t copies =
-          2 + workers_.size();  // the weights in both orders, and the gradient of each thread
-      const std::size_t bytes =
-          (copies * problem_.weights.stage_gradient_size() + 64) * sizeof(T) * method_.c.size();
-      most = std::max<std::size_t>(1, group_bytes / bytes);
-    }
-    std::size_t begin = end;
-    const bool all_kept = records[end - 1].start != nullptr;
-    while (begin > 0 && end - begin < most) {
-      --begin;
-      if (!all_kept && records[begin].start) return begin;
-      if (all_kept && !records[begin].start) return begin + 1;
-    }
-    if (!all_kept) {
+    std::size_t begin = end - 1;
+    if (records[begin].start) {
+      while (begin > 0 && records[begin - 1].start) --begin;
+    } else {
       while (!records[begin].start) --begin;
     }
     return begin;
   }
 
-  /// Repeats the steps of a group whose start states were not kept: the same steps give the same bits. Afterwards `restored_`
-  /// has the starts of all its steps but the first.
+  /// So many steps are walked at once: all, unless weights vary with depth and have to be prepared.
+  std::size_t steps_of_group() const {
+    if (!varies_) return pass_.records->size();
+    const std::size_t copies =
+        2 + workers_.size();  // of the weights in both orders, of their gradient for each thread
+    const std::size_t size = copies * problem_.weights.stage_gradient_size() + 64;
+    return std::max<std::size_t>(1, group_bytes / (size * sizeof(T) * method_.c.size()));
+  }
+
+  /// Repeats the steps of a stretch whose start states were not kept: the same steps give the same bits. Afterwards
+  /// `restored_` has the starts of all its steps but the first.
   void restore_starts(std::size_t begin, std::size_t end) {
     const std::vector<StepRecord<T>>& records = *pass_.records;
     restored_.clear();
@@ -207,12 +207,14 @@ template <class T> class Sweep {
     return plan;
   }
 
-  void walk(std::size_t begin, std::size_t end) {
+  /// Steps begin .. end, a group of the stretch that begins with step `stretch`.
+  void walk(std::size_t begin, std::size_t end, std::size_t stretch) {
     std::vector<StepPlan<T>> plans;
     for (std::size_t n = begin; n < end; ++n) {
       plans.push_back(plan_of((*pass_.records)[n]));
       StepPlan<T>& plan = plans.back();
-      plan.start = n > begin && !restored_.empty() ? restored_[n - begin - 1].data() : plan.record->start;
+      const bool is_restored = n > stretch && !restored_.empty();
+      plan.start = is_restored ? restored_[n - stretch - 1].data() : plan.record->start;
       for (std::size_t i = 0; i < plan.needed.size(); ++i) {
         result_.evaluations += plan.needed[i] ? 1 : 0;
         result_.recomputed += plan.needed[i] && !plan.kept(i) ? 1 : 0;
@@ -220,7 +222,7 @@ template <class T> class Sweep {
     }
     for (Worker& worker : workers_) {
       worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
-      make_views(worker, varies_ ? plans.size() * method_.c.size() : 1);
+      make_views(worker, sums_stages_ ? plans.size() * method_.c.size() : 1);
     }
     run_in_parallel(problem_.tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
       Worker& worker = workers_[std::size_t(thread)];
@@ -231,14 +233,19 @@ template <class T> class Sweep {
       for (std::size_t n = 0; n < worker.total.size(); ++n)
         worker.total[n] += double(worker.gradient.data()[n]);
     });
-    if (varies_) join_stage_gradients(plans);
+    if (sums_stages_) join_stage_gradients(plans);
     for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
   }
 
   void make_views(Worker& worker, std::size_t stages) const {
     const std::size_t size = problem_.weights.stage_gradient_size();
-    worker.stage_gradients = Buffer<T>(stages * size);
+    if (worker.stage_gradients.size() == stages * size && !worker.views.empty()) {
+      std::fill_n(worker.stage_gradients.data(), stages * size, T(0));
+      return;
+    }
     worker.views.clear();
+    worker.stage_gradients = {};  // before there is another one
+    worker.stage_gradients = Buffer<T>(stages * size);
     for (std::size_t i = 0; i < stages; ++i) {
       const auto views = problem_.weights.views({worker.gradient.data(), worker.gradient.size()},
                                                 {worker.stage_gradients.data() + i * size, size});
@@ -246,26 +253,20 @@ template <class T> class Sweep {
     }
   }
 
-  /// The gradients of weights at each stage, summed over the threads and distributed over the coefficients of their bases.
+  /// The gradients of weights at each stage, distributed over the coefficients of their bases.
   void join_stage_gradients(const std::vector<StepPlan<T>>& plans) {
     const std::size_t size = problem_.weights.stage_gradient_size(), stages = method_.c.size();
-    if (size == 0) return;
-    Worker& first = workers_.front();
     for (std::size_t n = 0; n < plans.size(); ++n) {
-      std::fill_n(first.gradient.data(), first.gradient.size(), T(0));
       for (std::size_t i = 0; i < stages; ++i) {
         if (!plans[n].needed[i]) continue;
-        T* sum = first.stage_gradients.data() + (n * stages + i) * size;
-        for (std::size_t w = 1; w < workers_.size(); ++w) {
-          add(sum, T(1), workers_[w].stage_gradients.data() + (n * stages + i) * size, size);
+        for (Worker& worker : workers_) {
+          const std::span<const T> gradient(worker.stage_gradients.data() + (n * stages + i) * size, size);
+          problem_.weights.spread(plans[n].stages[i], gradient, std::span<double>(result_.weights));
+          if (!wanted_.depths) continue;
+          worker.moves[n].with_stage(method_.c[i],
+                                     problem_.weights.along_depth(plans[n].stages[i], gradient));
         }
-        problem_.weights.spread(plans[n].stages[i], {sum, size},
-                                {first.gradient.data(), first.gradient.size()});
-        if (!wanted_.depths) continue;
-        const double at = problem_.weights.along_depth(plans[n].stages[i], {sum, size});
-        first.moves[n].with_stage(method_.c[i], at);
       }
-      for (std::size_t k = 0; k < first.total.size(); ++k) first.total[k] += double(first.gradient.data()[k]);
     }
   }
 
@@ -383,7 +384,7 @@ template <class T> class Sweep {
         wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
                        : nullptr;
     if (wanted_.weights || (moves && varies_)) {
-      const std::size_t place = varies_ ? n * stages + i : 0;
+      const std::size_t place = sums_stages_ ? n * stages + i : 0;
       frame.gradients = worker.views.data() + place * problem_.program->matrices.size();
     }
     if (moves) {
@@ -483,7 +484,8 @@ template <class T> class Sweep {
   const T* saved_adjoints_;
   SweepWanted wanted_;
   Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come
-  bool varies_;
+  bool varies_;        // weights, or what else the program reads of depth
+  bool sums_stages_;   // gradients of weights that vary are summed for each stage
   AtDepth<T> constant_;
   std::vector<Worker> workers_;
   std::vector<Buffer<T>> restored_;

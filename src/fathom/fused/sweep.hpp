@@ -1,5 +1,5 @@
 /// The exact gradient of a fused solve: the adjoint is pulled back through each accepted step, last to first. A tile walks
-/// many steps without meeting the others; gradients of weights are summed for each thread and joined at the end.
+/// many steps without meeting the others; gradients of weights are summed for each thread and joined when it is done.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 namespace fathom::fused {
 
 /// Memory at an address that suits every vector width. A solve needs a dozen blocks and training asks for the same ones in every
-/// iteration, so that each thread keeps a few megabytes of what it was given back: malloc would return blocks of this size to the
+/// iteration, so that each thread keeps up to 32 megabytes of what it was given back: malloc would return large blocks to the
 /// system, or merge them, each time.
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory) noexcept;

@@ -171,13 +171,14 @@ double Weights<T>::along_depth(const AtDepth<T>& at, std::span<const T> stage_gr
 }
 
 template <class T>
+template <class Sum>
 void Weights<T>::spread(const AtDepth<T>& at, std::span<const T> stage_gradient,
-                        std::span<T> gradient) const {
-  const auto add = [&](const T* from, std::size_t size, const std::vector<double>& psi, T* to) {
+                        std::span<Sum> gradient) const {
+  const auto add = [&](const T* from, std::size_t size, const std::vector<double>& psi, Sum* to) {
     for (std::size_t j = 0; j < psi.size(); ++j) {
       if (psi[j] == 0) continue;
-      const T weight = T(psi[j]);
-      for (std::size_t n = 0; n < size; ++n) to[j * size + n] += weight * from[n];
+      const Sum weight = Sum(psi[j]);
+      for (std::size_t n = 0; n < size; ++n) to[j * size + n] += weight * Sum(from[n]);
     }
   };
   for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
@@ -212,5 +213,9 @@ std::vector<MatrixGradient<T>> Weights<T>::views(std::span<T> gradient, std::spa
 
 template class Weights<float>;
 template class Weights<double>;
+template void Weights<float>::spread(const AtDepth<float>&, std::span<const float>, std::span<float>) const;
+template void Weights<float>::spread(const AtDepth<float>&, std::span<const float>, std::span<double>) const;
+template void Weights<double>::spread(const AtDepth<double>&, std::span<const double>,
+                                      std::span<double>) const;
 
 }  // namespace fathom::fused

@@ -33,8 +33,9 @@ template <class T> class Weights {
   /// d/ds of the sum of gradient * weight over the matrices that vary: the part of dL/ds that goes through theta(s).
   double along_depth(const AtDepth<T>& at, std::span<const T> stage_gradient) const;
 
-  /// Distributes the gradient of the matrices at a depth over the coefficients of their bases, adding.
-  void spread(const AtDepth<T>& at, std::span<const T> stage_gradient, std::span<T> gradient) const;
+  /// Distributes the gradient of the matrices at a depth over the coefficients of their bases, adding. Sum: T or double.
+  template <class Sum>
+  void spread(const AtDepth<T>& at, std::span<const T> stage_gradient, std::span<Sum> gradient) const;
 
   const Program& program() const { return *program_; }
 

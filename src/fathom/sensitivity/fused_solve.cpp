@@ -196,6 +196,12 @@ template <class T> class Run final : public FusedSolve {
     std::vector<Tensor> zeros(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (!wanted[i]) continue;
+      if (!parameters[i].device().is_cpu() ||
+          parameters[i].scalar_type() != c10::CppTypeToScalarType<T>::value) {
+        zeros[i] = torch::zeros_like(parameters[i],
+                                     torch::MemoryFormat::Contiguous);  // the program does not read it
+        continue;
+      }
       // Filled here: one call of torch less for each of them.
       zeros[i] = at::empty(parameters[i].sizes(), parameters[i].scalar_type());
       std::fill_n(zeros[i].template data_ptr<T>(), zeros[i].numel(), T(0));

@@ -1,11 +1,9 @@
 #include "fathom/train/adam.hpp"
 
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <string>
 
 #include "fathom/fused/kernels.hpp"
+#include "fathom/train/state_key.hpp"
 
 namespace fathom {
 
@@ -82,14 +80,6 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
   }
 }
 
-/// torch's name for the state of a parameter, its address, without the stream that torch makes for it.
-std::string key_of(const Tensor& parameter) {
-  std::array<char, 2 + 16> digits = {'0', 'x'};
-  const auto address = reinterpret_cast<std::uintptr_t>(parameter.unsafeGetTensorImpl());
-  const auto end = std::to_chars(digits.data() + 2, digits.data() + digits.size(), address, 16).ptr;
-  return {digits.data(), end};
-}
-
 }  // namespace
 
 Tensor FusedAdam::step(LossClosure closure) {
@@ -100,7 +90,7 @@ Tensor FusedAdam::step(LossClosure closure) {
     loss = closure();
   }
   step_all<torch::optim::AdamParamState, torch::optim::AdamOptions>(
-      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[key_of(parameter)]; },
+      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[state_key(parameter)]; },
       Decay::of_gradient);
   return loss;
 }
@@ -113,7 +103,7 @@ Tensor FusedAdamW::step(LossClosure closure) {
     loss = closure();
   }
   step_all<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(
-      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[key_of(parameter)]; },
+      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[state_key(parameter)]; },
       Decay::of_value);
   return loss;
 }

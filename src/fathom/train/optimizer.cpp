@@ -2,6 +2,7 @@
 
 #include "fathom/support/error.hpp"
 #include "fathom/train/adam.hpp"
+#include "fathom/train/state_key.hpp"
 
 namespace fathom {
 
@@ -66,12 +67,10 @@ void visit_members(torch::optim::LBFGSParamState& state, auto visit) {
   visit("ro", state.ro());
 }
 
-std::string key_of(const Tensor& parameter) { return c10::guts::to_string(parameter.unsafeGetTensorImpl()); }
-
 template <class State> void save_as(torch::optim::Optimizer& optimizer, OptimizerState& to) {
   const auto& parameters = optimizer.param_groups().at(0).params();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto found = optimizer.state().find(key_of(parameters[i]));
+    const auto found = optimizer.state().find(state_key(parameters[i]));
     if (found == optimizer.state().end()) continue;
     visit_members(static_cast<State&>(*found->second), Saving{to, text(i, ".")});
   }
@@ -85,7 +84,7 @@ template <class State> void restore_as(torch::optim::Optimizer& optimizer, const
     if (first == from.end() || !first->first.starts_with(prefix)) continue;
     auto state = std::make_unique<State>();
     visit_members(*state, Restoring{from, prefix});
-    optimizer.state()[key_of(parameters[i])] = std::move(state);
+    optimizer.state()[state_key(parameters[i])] = std::move(state);
   }
 }
 
