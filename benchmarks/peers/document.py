@@ -83,9 +83,10 @@ def picture(points, axis, title):
 def write_document(figures, folder):
     lines = ["# Benchmarks", "", f"Written by `benchmarks/compare --docs` on {date.today()}: {processor()}.", "",
              "One iteration is forward, loss, all gradients and a step of Adam (W8: the forward solve alone). Every entry is a process of its",
-             "own, warmed up, and asked for a turn of iterations one after the other, one thread each; medians of at least 30 turns. All have the",
-             "same network, weights, data, solver (dopri5) and tolerance. The learning rate is tiny, so that the work stays the same however many",
-             "iterations an entry makes. torch's libraries run on OpenBLAS; diffrax is compiled, `-tuned` bounds its number of steps closely.",
+             "own, warmed up, and asked for a turn of iterations one after the other, one thread each; three processes of each take over from one",
+             "another, since where memory happens to lie makes one faster than the next. Medians of at least 30 turns. All have the same network,",
+             "weights, data, solver (dopri5) and tolerance. The learning rate is tiny, so that the work stays the same however many iterations an",
+             "entry makes. torch's libraries run on OpenBLAS; diffrax is compiled, `-tuned` bounds its number of steps closely.",
              "torchdyn takes its first step without the usual estimate of its size, so that it may need six evaluations less.", "",
              "How many times faster fathom's default gradient is, and the bar it is meant to reach:", ""]
     lines += summary(figures["works"]) + [""]
