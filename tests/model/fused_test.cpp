@@ -195,6 +195,14 @@ Answer answer(Problem problem, bool fused) {
   return {solution, gradients};
 }
 
+Answer answer_with_threads(const Problem& problem, int threads) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(threads);
+  const Answer given = answer(problem, true);
+  at::set_num_threads(before);
+  return given;
+}
+
 void expect_equal(const Problem& problem, double tolerance) {
   ASSERT_NE(problem.field.lowered.program, nullptr)
       << problem.description << ": " << problem.field.lowered.reason;
@@ -276,13 +284,8 @@ TEST_P(EveryWrapper, GivesTheSameFromCheckpoints) {
 }
 
 TEST_P(EveryWrapper, GivesTheSameWithAnyNumberOfThreads) {
-  Problem problem = random_problem(400, GetParam(), torch::kFloat64);
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
-  const Answer one = answer(problem, true);
-  at::set_num_threads(3);
-  const Answer three = answer(problem, true);
-  at::set_num_threads(before);
+  const Problem problem = random_problem(400, GetParam(), torch::kFloat64);
+  const Answer one = answer_with_threads(problem, 1), three = answer_with_threads(problem, 3);
   EXPECT_EQ(one.solution.report().accepted, three.solution.report().accepted);
   EXPECT_EQ(one.solution.grid, three.solution.grid);
   EXPECT_TRUE(torch::equal(one.solution.states, three.solution.states));
@@ -324,12 +327,7 @@ TEST(FusedEngine, WalksBackInGroupsOfStepsWhereManyWeightsVary) {
 
 TEST(FusedEngine, SumsGradientsOfVaryingWeightsOverThreads) {
   const Problem problem = wide_varying_problem(torch::kFloat32);
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
-  const Answer one = answer(problem, true);
-  at::set_num_threads(3);
-  const Answer three = answer(problem, true);
-  at::set_num_threads(before);
+  const Answer one = answer_with_threads(problem, 1), three = answer_with_threads(problem, 3);
   for (std::size_t i = 0; i < one.gradients.size(); ++i) {
     EXPECT_LT(distance(three.gradients[i], one.gradients[i]), 1e-6) << i;
   }
