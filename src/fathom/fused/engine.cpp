@@ -8,12 +8,6 @@
 
 namespace fathom::fused {
 
-namespace {
-
-constexpr std::size_t most_stages = 24;
-
-}  // namespace
-
 template <class T> struct AdjointSums {
   struct Block {
     Buffer<T> values;                      // (gradient)

@@ -8,6 +8,9 @@
 
 namespace fathom::fused {
 
+/// Of a method here, those for dense output included: terms of a combination live in arrays of that size.
+inline constexpr std::size_t most_stages = 24;
+
 struct SavedPoint {
   std::size_t place = 0;
   double fraction = 1;

@@ -10,7 +10,6 @@ namespace fathom::fused {
 
 namespace {
 
-constexpr std::size_t most_stages = 24;
 /// Of weights prepared ahead and their gradients, where they vary with depth.
 constexpr std::size_t group_bytes = std::size_t(8) << 20;
 
