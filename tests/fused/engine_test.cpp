@@ -143,9 +143,13 @@ template <class T> struct Solved {
   ode::SolveReport report;
 };
 
+struct Budgets {
+  std::int64_t activations = 0;
+  std::int64_t rates = 0;
+};
+
 template <class T>
-Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads,
-                 std::int64_t activation_budget = 0) {
+Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads, const Budgets& budgets = {}) {
   Problem<T> problem(network.program, network.spans(), batch, threads);
   std::vector<T> start(std::size_t(batch) * 2);
   for (std::size_t n = 0; n < start.size(); ++n) start[n] = T(std::sin(double(n)));
@@ -153,10 +157,13 @@ Solved<T> solved(const Network<T>& network, std::int64_t batch, int threads,
   result.saved.resize(2 * start.size());
   const ode::AdaptiveSteps steps{.relative_tolerance = 1e-6, .absolute_tolerance = 1e-6};
   const ode::ButcherTableau method = ode::dopri5();
-  Engine<T> engine(
-      problem,
-      {.method = method, .adaptive = steps, .keeps_starts = true, .activation_budget = activation_budget},
-      start.data(), result.saved.data());
+  Engine<T> engine(problem,
+                   {.method = method,
+                    .adaptive = steps,
+                    .keeps_starts = true,
+                    .activation_budget = budgets.activations,
+                    .rate_budget = budgets.rates},
+                   start.data(), result.saved.data());
   result.report = ode::integrate(engine, {.method = method, .steps = steps}, {0.0, 3.0});
   const Pass<T> pass{.problem = &problem,
                      .method = method,
@@ -196,7 +203,7 @@ TEST(KeptActivations, GiveTheBitsThatRecomputingGives) {
     const auto recomputed = solved(network, batch, 1);
     std::int64_t before = recomputed.recomputed;
     for (std::int64_t budget : {64 * 1024, 256 * 1024, 16 * 1024 * 1024}) {
-      const auto kept = solved(network, batch, 1, budget);
+      const auto kept = solved(network, batch, 1, {.activations = budget});
       EXPECT_EQ(kept.start_gradient, recomputed.start_gradient);
       EXPECT_EQ(kept.weight_gradient, recomputed.weight_gradient);
       EXPECT_LE(kept.recomputed, before);
@@ -204,6 +211,29 @@ TEST(KeptActivations, GiveTheBitsThatRecomputingGives) {
     }
     EXPECT_EQ(before, 0) << "all stages were kept";
   }
+}
+
+template <class T> void expect_same_bits_from_rates() {
+  const Network<T> network(2, 16);
+  for (std::int64_t batch : {1, 5, 200, 1500}) {
+    const auto recomputed = solved(network, batch, 1);
+    const std::int64_t step_bytes = (batch + 64) * 2 * 7 * std::int64_t(sizeof(T));
+    for (const Budgets& budgets :
+         {Budgets{0, 2 * step_bytes}, Budgets{0, 1 << 24}, Budgets{step_bytes * 16, 2 * step_bytes},
+          Budgets{step_bytes * 16, 1 << 24}}) {
+      const auto kept = solved(network, batch, 2, budgets);
+      EXPECT_EQ(kept.start_gradient, recomputed.start_gradient);
+      for (std::size_t n = 0; n < kept.weight_gradient.size(); ++n) {
+        EXPECT_NEAR(kept.weight_gradient[n], recomputed.weight_gradient[n],
+                    1e-9 * std::abs(kept.weight_gradient[n]));
+      }
+    }
+  }
+}
+
+TEST(KeptRates, GiveTheBitsThatRecomputingGives) {
+  expect_same_bits_from_rates<float>();
+  expect_same_bits_from_rates<double>();
 }
 
 TEST(FusedThreads, WorkInAChildOfFork) {

@@ -104,6 +104,7 @@ template <class T> struct Trial {
   const Kernels<T>& kernels;
   std::int32_t width;
   Program program;
+  bool has_registers = true;
   std::vector<T> argument_gradient, input_gradient, weight_gradient;
   double depth_gradient = 0;
 
@@ -128,6 +129,7 @@ template <class T> struct Trial {
                    .matrices = at.matrices.data(),
                    .signals = at.signals.data(),
                    .depth = depth,
+                   .has_registers = has_registers,
                    .adjoints = {adjoints.data(), input_gradient.data(), up.data()},
                    .gradients = views.data(),
                    .signal_slopes = at.signal_slopes.data(),
@@ -135,6 +137,8 @@ template <class T> struct Trial {
     kernels.evaluate(program.code(), frame);
     double loss = 0;
     for (std::size_t n = 0; n < rate.size(); ++n) loss += double(seed[n]) * double(rate[n]);
+    if (!has_registers)
+      std::fill(registers.data() + argument.size(), registers.data() + registers.size(), T(777));
     kernels.pull_back(program.code(), frame);
     weights.spread(at, stage_gradient, std::span<T>(weight_gradient));
     depth_gradient = weights.along_depth(at, stage_gradient);
@@ -159,6 +163,12 @@ void expect_gradients_of_finite_differences(const Program& program) {
       const auto by_argument = trial.argument_gradient, by_input = trial.input_gradient,
                  by_weight = trial.weight_gradient;
       const double by_depth = trial.depth_gradient;
+      trial.has_registers = false;
+      trial.run(tensors, argument, inputs, depth, seed);
+      EXPECT_EQ(trial.argument_gradient, by_argument) << "registers found again";
+      EXPECT_EQ(trial.input_gradient, by_input) << "registers found again";
+      EXPECT_EQ(trial.weight_gradient, by_weight) << "registers found again";
+      trial.has_registers = true;
       constexpr double h = 1e-5;
       const auto check = [&](double& variable, double expected, const char* what) {
         const double middle = variable;
@@ -192,6 +202,94 @@ TEST(Programs, PassTheFunctionOfALayerThatOneOtherReads) {
   }
   EXPECT_EQ(passed, (std::vector{FunctionKind::elu, FunctionKind::silu}));
   expect_gradients_of_finite_differences(program);
+}
+
+/// state -> (a layer) -> hidden -> outputs, with a running loss that reads the state as well.
+struct PairShape {
+  FunctionKind kind;
+  std::int32_t inputs, hidden, outputs;
+  bool on_a_layer, shares_state;
+
+  std::int32_t features() const { return std::max(inputs, outputs); }
+  std::vector<std::size_t> tensor_sizes() const {
+    const auto size = [](std::int32_t rows, std::int32_t columns) {
+      return std::size_t(rows) * std::size_t(columns);
+    };
+    return {size(hidden, inputs), size(hidden, 1),      size(outputs, hidden),
+            size(outputs, 1),     size(inputs, inputs), size(inputs, 1)};
+  }
+  Program program() const {
+    Builder build(features(), 1);
+    Rows in = Builder::part(build.state(), 0, inputs);
+    if (on_a_layer) {
+      const std::int32_t lowest = build.matrix({.weight = 4, .bias = 5, .outputs = inputs, .inputs = inputs});
+      in = build.layer(in, lowest, {FunctionKind::sigmoid});
+    }
+    const std::int32_t below = build.matrix({.weight = 0, .bias = 1, .outputs = hidden, .inputs = inputs});
+    const std::int32_t above = build.matrix({.weight = 2, .bias = 3, .outputs = outputs, .inputs = hidden});
+    const Rows out = build.layer(build.layer(in, below, {kind, 0.7}), above, {});
+    build.give_loss(0, shares_state ? build.squares(build.state()) : build.zeros(1));
+    build.give(outputs == features() ? out : build.joined({out, build.zeros(features() - outputs)}));
+    return std::move(build).finish();
+  }
+};
+
+/// What a program gives in each precision, from the same numbers.
+template <class T>
+Trial<T> trial_of(const PairShape& shape, const Kernels<T>& kernels, std::int32_t width, bool has_registers) {
+  Numbers numbers;
+  const auto some = [&](std::size_t count) {
+    std::vector<T> values;
+    for (double value : numbers.some(count)) values.push_back(T(float(value)));
+    return values;
+  };
+  Trial<T> trial(kernels, width, shape.program());
+  trial.has_registers = has_registers;
+  std::vector<std::vector<T>> tensors;
+  for (std::size_t size : shape.tensor_sizes()) tensors.push_back(some(size));
+  const std::size_t numbers_a_row = std::size_t(width), rows = std::size_t(shape.features()) + 1;
+  const auto argument = some(rows * numbers_a_row), seed = some(rows * numbers_a_row);
+  trial.run(tensors, argument, {}, 0, seed);
+  return trial;
+}
+
+TEST(Pairs, OfEveryShapeHaveTheGradientsOfTheirLayers) {
+  std::vector<PairShape> shapes;
+  for (std::int32_t inputs = 1; inputs <= 5; ++inputs) {
+    for (std::int32_t outputs = 1; outputs <= 5; ++outputs) {
+      for (FunctionKind kind : {FunctionKind::tanh, FunctionKind::relu, FunctionKind::sigmoid,
+                                FunctionKind::elu, FunctionKind::softplus, FunctionKind::identity}) {
+        const std::int32_t n = std::int32_t(shapes.size());
+        shapes.push_back({kind, inputs, 1 + n * 7 % 40, outputs, n % 3 == 0, n % 2 == 0});
+      }
+    }
+  }
+  const Kernels<double>& reference = *available_kernels<double>().back();
+  std::size_t pairs = 0;
+  for (const PairShape& shape : shapes) {
+    for (const Op& op : shape.program().ops) pairs += op.is_pair_with_next;
+    for (const Kernels<float>* kernels : available_kernels<float>()) {
+      for (std::int32_t width : {1, kernels->lanes, 3 * kernels->lanes}) {
+        const Trial<double> expected = trial_of(shape, reference, width, true);
+        for (bool has_registers : {true, false}) {
+          const Trial<float> given = trial_of(shape, *kernels, width, has_registers);
+          const auto expect_near = [&](const std::vector<float>& a, const std::vector<double>& b,
+                                       const char* what) {
+            ASSERT_EQ(a.size(), b.size());
+            for (std::size_t n = 0; n < a.size(); ++n) {
+              ASSERT_NEAR(a[n], b[n], 2e-5 * (1 + std::abs(b[n])))
+                  << kernels->name << " " << what << " " << n << ": " << shape.inputs << " " << shape.hidden
+                  << " " << shape.outputs << " kind " << int(shape.kind) << " width " << width << " "
+                  << has_registers;
+            }
+          };
+          expect_near(given.argument_gradient, expected.argument_gradient, "argument");
+          expect_near(given.weight_gradient, expected.weight_gradient, "weight");
+        }
+      }
+    }
+  }
+  EXPECT_GE(pairs, 4u * 4 * 4) << "those with at most four rows at both ends, for four functions";
 }
 
 TEST(Programs, GiveTheSameOnEveryInstructionSetAndWidth) {

@@ -65,7 +65,12 @@ struct Op {
   // Backwards, a layer that alone reads the layer below goes on through that one's function while the numbers are near.
   std::int32_t below = -1;          ///< layer: place of that layer among the operations, -1: none
   bool function_is_passed = false;  ///< layer: the one that reads it goes through its function
+  /// layer: the next operation alone reads it, and both have few rows at their other ends: they may run as one (pairs.inl).
+  bool is_pair_with_next = false;
 };
+
+/// Of a pair's inputs, and of its outputs.
+inline constexpr std::int32_t most_outer_rows = 4;
 
 struct Code {
   const Op* ops = nullptr;
@@ -99,6 +104,9 @@ template <class T> struct Frame {
   const MatrixView<T>* matrices = nullptr;
   const T* signals = nullptr;
   double depth = 0;
+  /// Registers are written for somebody to read, forwards; have been written, backwards. If not, the way back finds those that
+  /// it needs from the argument, which is in its registers, and the rate.
+  bool has_registers = true;
 
   // Backwards only.
   T* adjoints[bank_count] = {};  ///< rate: given; inputs: added to, may be null; registers: overwritten

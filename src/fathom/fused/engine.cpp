@@ -55,7 +55,8 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       layout_{.stages = stage_count_,
               .register_rows = std::size_t(code_.register_rows),
               .rate_rows = std::size_t(code_.rate_rows)},
-      activations_(problem.padded(std::int32_t(layout_.rows()))) {
+      activations_(problem.padded(std::int32_t(layout_.rows()))),
+      rates_(problem.padded(std::int32_t(layout_.of_rates().rows()))) {
   require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
   const std::size_t width = std::size_t(problem.tiles.widest());
@@ -119,22 +120,34 @@ void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, co
                  .banks = {registers, problem_.inputs_of(tile), rate},
                  .matrices = at.matrices.data(),
                  .signals = at.signals.data(),
-                 .depth = at.depth};
+                 .depth = at.depth,
+                 .has_registers = is_kept || options_.adjoint};
   problem_.kernels.evaluate(code_, frame);
-  if (is_kept) {
-    std::copy_n(rate, layout_.rate_rows * width,
-                trial_activations_ + layout_.rate(problem_.tiles, tile, *index));
-  }
+  if (index) keep_rate(tile, *index, rate);
   if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
 }
 
-/// Room for the activations of the step to come, while the budget lasts; that of a rejected step is used again.
+template <class T> void Engine<T>::keep_rate(std::int64_t tile, std::size_t index, const T* rate) {
+  const ActivationLayout layout = trial_activations_ ? layout_ : layout_.of_rates();
+  T* kept = trial_activations_ ? trial_activations_ : trial_rates_;
+  const std::size_t width = std::size_t(problem_.tiles.width(tile));
+  if (kept) std::copy_n(rate, layout.rate_rows * width, kept + layout.rate(problem_.tiles, tile, index));
+}
+
+/// Room for the activations of the step to come while the budget lasts, then for its rates; that of a rejected step is used
+/// again.
 template <class T> void Engine<T>::take_activations() {
-  if (trial_activations_ || options_.activation_budget == 0) return;
-  const std::int64_t bytes = std::int64_t(problem_.padded(std::int32_t(layout_.rows())) * sizeof(T));
-  if (activation_bytes_ + bytes > options_.activation_budget) return;
-  activation_bytes_ += bytes;
-  trial_activations_ = activations_.take();
+  if (trial_activations_ || trial_rates_) return;
+  const auto bytes = [&](const ActivationLayout& layout) {
+    return std::int64_t(problem_.padded(std::int32_t(layout.rows())) * sizeof(T));
+  };
+  if (activation_bytes_ + bytes(layout_) <= options_.activation_budget) {
+    activation_bytes_ += bytes(layout_);
+    trial_activations_ = activations_.take();
+  } else if (rate_bytes_ + bytes(layout_.of_rates()) <= options_.rate_budget) {
+    rate_bytes_ += bytes(layout_.of_rates());
+    trial_rates_ = rates_.take();
+  }
 }
 
 /// a' = -a df/dy behind y' in the stage, and -a df/dtheta into the sums.
@@ -221,6 +234,7 @@ template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
 template <class T> void Engine<T>::first_rate_of_tile(std::int64_t tile, int thread, bool is_known) {
   if (is_known) {
     std::copy_n(stage(tile, end_rate_stage_), tile_size(tile), stage(tile, 0));
+    if (trial_rates_) keep_rate(tile, 0, stage(tile, 0));
   } else {
     evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
   }
@@ -321,6 +335,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = *options_.method;
   // Those of the last accepted step stay in use for its dense stages until now.
   if (!records_.empty() && records_.back().activations == trial_activations_) trial_activations_ = nullptr;
+  if (!records_.empty() && records_.back().rates == trial_rates_) trial_rates_ = nullptr;
   take_activations();
   const bool has_first_rate = rate_known_at_ == RateKnown::at_first_stage;
   const bool is_known = !has_first_rate && prepare_first_rate(step);
@@ -363,7 +378,8 @@ template <class T> void Engine<T>::accept() {
   before_.swap(state_);
   state_.swap(candidate_);
   if (options_.keeps_starts || sums_ == nullptr) {
-    records_.push_back({.step = step_, .activations = trial_activations_, .first = first_stage_});
+    records_.push_back(
+        {.step = step_, .activations = trial_activations_, .rates = trial_rates_, .first = first_stage_});
   }
   if (options_.keeps_starts) keep_start();
   has_dense_stages_ = stage_count_ == options_.method->stages();

@@ -28,7 +28,9 @@ struct EngineOptions {
   std::int64_t keep_every = 1;
   std::int64_t keep_budget = 0;  ///< bytes, 0: no limit
   std::int64_t activation_budget =
-      0;                 ///< bytes of activations kept for the way back; what is beyond it is recomputed
+      0;  ///< bytes of activations kept for the way back; what is beyond it is recomputed
+  std::int64_t rate_budget =
+      0;                 ///< bytes of rates kept where activations are not: less is recomputed from them
   bool adjoint = false;  ///< integrates [y, a] with a' = -a df/dy, and int a df/dtheta beside it
 };
 
@@ -111,6 +113,7 @@ template <class T> class Engine {
   void accept_sums();
   void keep_start();
   void take_activations();
+  void keep_rate(std::int64_t tile, std::size_t index, const T* rate);
   void refuse_non_finite(const T* values, std::size_t size) const;
   std::string first_non_finite(std::int64_t tile, const T* values) const;
 
@@ -146,6 +149,9 @@ template <class T> class Engine {
   History<T> activations_;
   std::int64_t activation_bytes_ = 0;  // kept so far
   T* trial_activations_ = nullptr;     // of the step under way
+  History<T> rates_;
+  std::int64_t rate_bytes_ = 0;
+  T* trial_rates_ = nullptr;
 };
 
 }  // namespace fathom::fused

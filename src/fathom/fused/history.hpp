@@ -20,6 +20,7 @@ template <class T> struct StepRecord {
   ode::Step step = {};
   T* start = nullptr;        ///< (rows) of every tile, null where it was not kept
   T* activations = nullptr;  ///< registers and rates of the stages, see ActivationLayout; may be null
+  T* rates = nullptr;        ///< the rates alone, where activations are not kept; may be null as well
   /// Where the activations of the first stage are.
   enum class First { recomputed, here, in_step_before } first = First::recomputed;
   std::vector<SavedPoint> saved = {};
@@ -31,6 +32,7 @@ struct ActivationLayout {
   std::size_t register_rows = 0;
   std::size_t rate_rows = 0;
 
+  ActivationLayout of_rates() const { return {stages, 0, rate_rows}; }
   std::size_t rows() const { return stages * (register_rows + rate_rows); }
   std::size_t registers(const Tiles& tiles, std::int64_t tile, std::size_t stage) const {
     return tiles.begin(tile, std::int32_t(rows())) + stage * register_rows * std::size_t(tiles.width(tile));

@@ -46,6 +46,7 @@ template <class T> struct AdamFrame {
 template <class T> struct Kernels {
   const char* name;
   std::int32_t lanes;
+  bool has_pairs;  ///< two layers with few rows at both ends as one, see Op::is_pair_with_next
   /// Runs the code forwards: rate and registers from argument and inputs.
   void (*evaluate)(const Code&, const Frame<T>&);
   /// Runs it backwards, after `evaluate` on the same frame: adjoints of argument, inputs and matrices from that of the rate.

@@ -169,10 +169,8 @@ inline void activate(const Function& function, T* values, T* slopes, std::size_t
   });
 }
 
-/// With 32 registers a function is applied to the sums of a block before they are stored; with 16, its constants would push
+/// With 32 registers the function is applied to the sums of a block before they are stored; with 16, its constants would push
 /// them out.
-constexpr bool has_many_registers = FATHOM_VECTOR_BYTES == 64;
-
 template <class T>
 inline void layer_forward(const Op& op, const MatrixView<T>& matrix, const T* x, T* y, T* slopes,
                           std::int32_t width) {
@@ -438,23 +436,114 @@ template <class T> inline T square_root(T value) {
   }
 }
 
+/// Calls `work` with the kind of a pair's function and its numbers of inputs and outputs as constants.
+template <class T, class Work> inline void with_pair(FunctionKind kind, const Pair<T>& pair, Work&& work) {
+  if constexpr (has_pairs<T>) {
+    const auto with_size = [](std::int32_t size, auto&& then) {
+      switch (size) {
+        case 1: return then.template operator()<1>();
+        case 2: return then.template operator()<2>();
+        case 3: return then.template operator()<3>();
+        default: return then.template operator()<4>();
+      }
+    };
+    with_kind(kind, [&]<FunctionKind found>() {
+      if constexpr (!has_own_slope(found) && found != FunctionKind::identity) {
+        with_size(pair.below.inputs, [&]<std::size_t inputs>() {
+          with_size(pair.above.outputs, [&]<std::size_t outputs>() { work.template operator()<found, inputs, outputs>(); });
+        });
+      }
+    });
+  }
+}
+
 template <class T> class Machine {
  public:
   Machine(const Code& code, const Frame<T>& frame) : code_(code), frame_(frame), width_(std::size_t(frame.width)) {}
 
   void forwards() const {
-    for (std::int32_t n = 0; n < code_.op_count; ++n) forward(code_.ops[n]);
+    for (std::int32_t n = 0; n < code_.op_count; ++n) {
+      if (runs_as_pair(n)) {
+        pair_forwards(n++);
+      } else {
+        forward(code_.ops[n]);
+      }
+    }
   }
 
   void backwards() const {
+    if (!frame_.has_registers) restore_registers();
     for (std::int32_t n = 0; n < code_.cleared_count; ++n) {
       const Rows& rows = code_.cleared[n];
       __builtin_memset(adjoint(rows), 0, size(rows) * sizeof(T));
     }
-    for (std::int32_t n = code_.op_count; n-- > 0;) backward(code_.ops[n]);
+    for (std::int32_t n = code_.op_count; n-- > 0;) {
+      if (n > 0 && pulls_as_pair(n - 1)) {
+        pair_backwards(--n);
+      } else {
+        backward(code_.ops[n]);
+      }
+    }
   }
 
  private:
+  bool runs_as_pair(std::int32_t n) const {
+    return has_pairs<T> && code_.ops[n].is_pair_with_next && width_ > 1;
+  }
+  bool pulls_as_pair(std::int32_t n) const {
+    return runs_as_pair(n) && weight_gradient(code_.ops[n].matrix) && weight_gradient(code_.ops[n + 1].matrix);
+  }
+
+  /// All but the rate, which is known, and the hidden rows of pairs, which find them by themselves.
+  void restore_registers() const {
+    for (std::int32_t n = 0; n < code_.op_count; ++n) {
+      const Op& op = code_.ops[n];
+      if (pulls_as_pair(n) || (op.out.bank == Bank::rate && op.slope.count == 0)) continue;
+      forward(op);
+    }
+  }
+
+  Pair<T> pair_of(std::int32_t n) const {
+    const Op &below = code_.ops[n], &above = code_.ops[n + 1];
+    return {.width = frame_.width,
+            .below = frame_.matrices[below.matrix],
+            .above = frame_.matrices[above.matrix],
+            .a = T(below.function.a),
+            .inputs = values(below.first),
+            .hidden = values(below.out),
+            .outputs = values(above.out)};
+  }
+
+  void pair_forwards(std::int32_t n) const {
+    const Pair<T> pair = pair_of(n);
+    with_pair(code_.ops[n].function.kind, pair, [&]<FunctionKind kind, std::size_t inputs, std::size_t outputs>() {
+      if (frame_.has_registers) {
+        pair_forward<T, kind, inputs, outputs, true>(pair);
+      } else {
+        pair_forward<T, kind, inputs, outputs, false>(pair);
+      }
+    });
+  }
+
+  void pair_backwards(std::int32_t n) const {
+    const Op &below = code_.ops[n], &above = code_.ops[n + 1];
+    Pair<T> pair = pair_of(n);
+    pair.knows_hidden = frame_.has_registers;
+    pair.outputs_adjoint = adjoint(above.out);
+    pair.inputs_adjoint = adjoint(below.first);
+    pair.sets_inputs_adjoint = below.sets_first;
+    pair.below_gradient = frame_.gradients[below.matrix];
+    pair.above_gradient = frame_.gradients[above.matrix];
+    pair.gradient_scale = frame_.gradient_scale;
+    if (T* bias = pair.above_gradient.bias) {
+      gradient_of_bias(bias, pair.above.outputs, pair.outputs_adjoint, frame_.width, frame_.gradient_scale);
+    }
+    with_pair(below.function.kind, pair, [&]<FunctionKind kind, std::size_t inputs, std::size_t outputs>() {
+      pair_backward<T, kind, inputs, outputs>(pair);
+    });
+    if (below.below >= 0) through_function(code_.ops[below.below], pair.inputs_adjoint);
+  }
+
   std::size_t size(const Rows& rows) const { return std::size_t(rows.count) * width_; }
   T* values(const Rows& rows) const {
     return frame_.banks[int(rows.bank)] + std::size_t(rows.begin) * width_;
@@ -926,5 +1015,5 @@ void apply(const Function& function, const T* in, T* out, T* slope, std::size_t 
 
 template <class T>
 constexpr Kernels<T> table(const char* name) {
-  return {name, lanes<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, adam<T>, apply<T>};
+  return {name, lanes<T>, has_pairs<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, adam<T>, apply<T>};
 }

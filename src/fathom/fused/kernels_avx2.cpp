@@ -7,6 +7,8 @@ namespace fathom::fused::avx2 {
 namespace {
 #include "fathom/fused/simd.inl"
 
+#include "fathom/fused/pairs.inl"
+
 #include "fathom/fused/kernels.inl"
 }  // namespace
 

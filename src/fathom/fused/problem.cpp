@@ -8,12 +8,25 @@ namespace fathom::fused {
 
 namespace {
 
+/// Rows of a stage that are in use at once: those of a pair come and go.
+std::int32_t rows_in_use(const Program& program) {
+  std::int32_t rows = program.register_rows;
+  for (const Op& op : program.ops) rows -= op.is_pair_with_next ? op.out.count : 0;
+  return rows;
+}
+
 /// Samples in a tile: enough to fill vectors and to pay for the sums over samples, few enough that the rows of a step stay
-/// in the second-level cache. Found by measurement, see docs/fused.md.
-template <class T> std::int32_t widest_tile(const Program& program) {
+/// in the second-level cache. Found by measurement, see docs/fused.md. The number of threads does not count, so that the sum of
+/// errors over tiles, and with it the steps, are the same for any.
+template <class T>
+std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std::int64_t batch) {
   constexpr std::int32_t wanted = sizeof(T) == 4 ? 64 : 32;
   constexpr std::size_t cache = 256 * 1024;
+  constexpr std::int32_t few_rows = 32, few_tiles = 4;
   std::int32_t width = wanted;
+  if (kernels.has_pairs && rows_in_use(program) <= few_rows) {
+    width = batch / few_tiles < 4 * wanted ? 2 * wanted : 4 * wanted;
+  }
   while (width > 16 && std::size_t(width) * std::size_t(program.register_rows) * sizeof(T) > cache)
     width /= 2;
   return width;
@@ -24,7 +37,8 @@ template <class T> std::int32_t widest_tile(const Program& program) {
 template <class T>
 Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_, std::int64_t batch,
                     int threads_)
-    : Problem(program_, std::move(tensors_), Tiles(batch, best_kernels<T>().lanes, widest_tile<T>(*program_)),
+    : Problem(program_, std::move(tensors_),
+              Tiles(batch, best_kernels<T>().lanes, widest_tile(*program_, best_kernels<T>(), batch)),
               threads_) {}
 
 template <class T>

@@ -277,7 +277,16 @@ void Builder::join_functions() {
     require(reader.sets_first, "a layer's only reader sets its adjoint");
     reader.below = std::int32_t(below - ops.begin());
     below->function_is_passed = true;
+    below->is_pair_with_next = &*below + 1 == &reader && can_pair(*below, reader);
   }
+}
+
+bool Builder::can_pair(const Op& below, const Op& above) const {
+  const auto has_bias = [&](const Op& op) { return program_.matrices[std::size_t(op.matrix)].bias >= 0; };
+  return below.matrix >= 0 && has_bias(below) && has_bias(above) && below.slope.count == 0 &&
+         above.slope.count == 0 && above.function.kind == FunctionKind::identity &&
+         below.first.bank == Bank::registers && below.first.count <= most_outer_rows &&
+         above.out.count <= most_outer_rows;
 }
 
 Program Builder::finish() && {

@@ -113,6 +113,7 @@ class Builder {
   void resolve_names();
   void plan_adjoints();
   void join_functions();
+  bool can_pair(const Op& below, const Op& above) const;
 
   std::int32_t features_;
   Program program_;

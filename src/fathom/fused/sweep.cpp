@@ -48,6 +48,7 @@ template <class T> struct StepPlan {
   const T* activations = nullptr;        // kept ones of this step, null: to be recomputed
   const T* first = nullptr;              // those that have its first stage, ...
   std::size_t first_place = 0;           // ... as this one
+  const T* rates = nullptr;              // kept rates, where activations are not
 
   const T* kept(std::size_t stage) const { return stage == 0 ? first : activations; }
 };
@@ -196,6 +197,7 @@ template <class T> class Sweep {
         plan.first_place = end_rate_stage_;
       }
     }
+    if (!wanted_.depths && !record.activations) plan.rates = record.rates;
     if (varies_) {
       plan.stages.resize(method_.c.size());
       for (std::size_t i = 0; i < method_.c.size(); ++i) {
@@ -294,19 +296,44 @@ template <class T> class Sweep {
   Frame<T> frame_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
     const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
     const std::size_t width = std::size_t(problem_.tiles.width(tile));
-    T* registers = worker.registers.data() + i * width * std::size_t(code_.register_rows);
-    T* rate = worker.rates.data() + i * row_numbers(tile);
+    T* registers = worker.registers.data();
+    T* rate = rate_of(plan, tile, worker, i);
     if (const T* kept = plan.kept(i)) {
       const std::size_t stage = i == 0 ? plan.first_place : i;
       registers = const_cast<T*>(kept) + pass_.layout.registers(problem_.tiles, tile, stage);
       rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
+    } else if (!plan.rates) {
+      registers += i * width * std::size_t(code_.register_rows);
     }
     return {.width = std::int32_t(width),
             .banks = {registers, problem_.inputs_of(tile), rate},
             .matrices = at.matrices.data(),
             .signals = at.signals.data(),
             .depth = at.depth,
+            .has_registers = plan.kept(i) || !plan.rates,
             .signal_slopes = at.signal_slopes.data()};
+  }
+
+  /// k_i of a step whose activations are not kept.
+  T* rate_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
+    if (plan.rates) return const_cast<T*>(plan.rates) + pass_.layout.of_rates().rate(problem_.tiles, tile, i);
+    return worker.rates.data() + i * row_numbers(tile);
+  }
+
+  /// start + h sum_j a_ij k_j, of such a step.
+  void find_argument(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i,
+                     T* argument) const {
+    const double h = plan.record->step.size();
+    std::array<const T*, most_stages> terms;
+    std::array<T, most_stages> weights;
+    std::int32_t count = 0;
+    for (std::size_t j = 0; j < method_.a[i].size(); ++j) {
+      if (method_.a[i][j] == 0) continue;
+      terms[std::size_t(count)] = rate_of(plan, tile, worker, j);
+      weights[std::size_t(count++)] = T(h * method_.a[i][j]);
+    }
+    const T* start = plan.start + problem_.tiles.begin(tile, code_.rate_rows);
+    problem_.kernels.combine(argument, start, terms.data(), weights.data(), count, row_numbers(tile));
   }
 
   /// One tile back through step `n` of the group.
@@ -314,19 +341,12 @@ template <class T> class Sweep {
                StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
-    const T* start = plan.start + problem_.tiles.begin(tile, code_.rate_rows);
     std::array<const T*, most_stages> terms;
     std::array<T, most_stages> weights;
     for (std::size_t i = 0; i < stages; ++i) {
-      if (!plan.needed[i] || plan.kept(i)) continue;
+      if (!plan.needed[i] || plan.kept(i) || plan.rates) continue;
       Frame<T> frame = frame_of(plan, tile, worker, i);
-      std::int32_t count = 0;
-      for (std::size_t j = 0; j < method_.a[i].size(); ++j) {
-        if (method_.a[i][j] == 0) continue;
-        terms[std::size_t(count)] = worker.rates.data() + j * size;
-        weights[std::size_t(count++)] = T(h * method_.a[i][j]);
-      }
-      problem_.kernels.combine(frame.banks[0], start, terms.data(), weights.data(), count, size);
+      find_argument(plan, tile, worker, i, frame.banks[0]);
       problem_.kernels.evaluate(code_, frame);
     }
     T* adjoint = adjoint_begin(tile);
@@ -377,6 +397,7 @@ template <class T> class Sweep {
     T* pulled = worker.pulled.data() + i * size;
     problem_.kernels.combine(worker.seed.data(), pulled, terms.data(), weights.data(), count, size);
     Frame<T> frame = frame_of(plan, tile, worker, i);
+    if (!frame.has_registers) find_argument(plan, tile, worker, i, frame.banks[0]);
     frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
     frame.adjoints[int(Bank::rate)] = worker.seed.data();
     frame.adjoints[int(Bank::inputs)] =

@@ -21,6 +21,8 @@ int threads_for(std::int64_t batch) { return batch <= 16 ? 1 : at::get_num_threa
 /// Activations are kept for the way back while they stay in a core's second-level cache; beyond it, reading them back costs as
 /// much as computing them again.
 constexpr std::int64_t activation_budget = 8 * 1024 * 1024;
+/// Rates are few: from them the way back finds the arguments of all stages, and only what it needs of the layers between.
+constexpr std::int64_t rate_budget = 64 * 1024 * 1024;
 
 fused::EngineOptions engine_options(const Solver& solver) {
   fused::EngineOptions options{.method = solver.method};
@@ -161,7 +163,10 @@ template <class T> class Run final : public FusedSolve {
     options.keeps_starts = true;
     options.keep_every = keep.every;
     options.keep_budget = keep.budget;
-    if (keep.every == 1 && keep.budget == 0) options.activation_budget = activation_budget * problem_.threads;
+    if (keep.every == 1 && keep.budget == 0) {
+      options.activation_budget = activation_budget * problem_.threads;
+      options.rate_budget = rate_budget;
+    }
   }
 
   /// From the end of the solve, whose adjoint is known.
