@@ -164,7 +164,7 @@ void serve(const json& work, const std::string& entry, double turn_seconds) {
     }
     for (Tensor& parameter : runner.parameters) parameter.mutable_grad().reset();
     const Tensor loss = runner.loss();
-    loss.backward();
+    fathom::backward(loss);
     optimizer.step();
     return loss.item<double>();
   };

@@ -21,6 +21,7 @@
 #include "fathom/read/npy.hpp"
 #include "fathom/read/npz.hpp"
 #include "fathom/read/table_reader.hpp"
+#include "fathom/sensitivity/backward.hpp"
 #include "fathom/sensitivity/functional_gradient.hpp"
 #include "fathom/sensitivity/gradient_check.hpp"
 #include "fathom/sensitivity/solve.hpp"

@@ -205,6 +205,72 @@ TEST(LossInOnePiece, GivesTheSameGradientTwiceWhereItsGraphIsKept) {
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 
+/// What backward() leaves in the gradients of `variables`, called twice on new losses.
+template <class Backward>
+std::vector<Tensor> left_in(const std::vector<Tensor>& variables, const std::function<Tensor()>& loss,
+                            Backward&& backward) {
+  for (const Tensor& variable : variables) variable.mutable_grad() = Tensor();
+  backward(loss());
+  backward(loss());
+  std::vector<Tensor> left;
+  for (const Tensor& variable : variables)
+    left.push_back(variable.grad().defined() ? variable.grad().clone() : Tensor());
+  return left;
+}
+
+TEST(BackwardWithoutTorchsEngine, LeavesWhatTorchLeaves) {
+  const auto by_torch = [](const Tensor& loss) { loss.backward(); };
+  const auto directly = [](const Tensor& loss) { fathom::backward(loss); };
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Case c = random_case(seed, torch::kFloat32);
+    if (seed % 4 == 0) c.x.set_requires_grad(false);
+    if (seed % 4 == 1) c.variables.front().set_requires_grad(false);
+    const auto whole = [&] { return c.ode->loss(c.x, c.y, c.answer); };
+    const auto scaled = [&] { return 2 * whole(); };
+    for (const std::function<Tensor()>& loss :
+         {std::function<Tensor()>(whole), std::function<Tensor()>(scaled)}) {
+      const auto expected = left_in(c.variables, loss, by_torch),
+                 given = left_in(c.variables, loss, directly);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(given[i].defined(), expected[i].defined()) << c.description << ", variable " << i;
+        if (!given[i].defined()) continue;
+        ASSERT_TRUE(torch::equal(given[i], expected[i])) << c.description << ", variable " << i;
+      }
+    }
+  }
+}
+
+TEST(BackwardWithoutTorchsEngine, CallsHooks) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});
+  int calls = 0;
+  ode->parameters().back().register_hook([&](const Tensor&) { ++calls; });
+  fathom::backward(ode->loss(x, y));
+  EXPECT_EQ(calls, 1);
+  NeuralOde other(autonomous(mlp({.features = {2, 4, 2}})));
+  const Tensor loss = other->loss(x, y);
+  loss.register_hook([&](const Tensor& gradient) { return ++calls, 3 * gradient; });
+  fathom::backward(loss);
+  EXPECT_EQ(calls, 2);
+  const Tensor once = torch::autograd::grad({other->loss(x, y)}, {other->parameters().front()})[0];
+  EXPECT_LT((other->parameters().front().grad() - 3 * once).abs().max().item<double>(), 1e-6);
+}
+
+TEST(BackwardWithoutTorchsEngine, RefusesWhatTorchRefuses) {
+  NeuralOde ode(depth_varying(mlp({.features = {2, 4, 2}, .basis = fourier({.harmonics = 1})})));
+  const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});
+  const Tensor twice = ode->loss(x, y), changed = ode->loss(x, y);
+  fathom::backward(twice);
+  EXPECT_THROW(fathom::backward(twice), c10::Error);
+  EXPECT_THROW(fathom::backward(torch::ones({})), c10::Error);
+  {
+    const torch::NoGradGuard no_graph;
+    ode->parameters().front().add_(1);
+    EXPECT_THROW(fathom::backward(ode->loss(x, y)), c10::Error);
+  }
+  EXPECT_THROW(fathom::backward(changed), c10::Error);
+}
+
 TEST(LossInOnePiece, OfAFrozenOdeTrainsTheHeadWithoutAWayBack) {
   NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
   for (const Tensor& parameter : ode->parameters()) parameter.set_requires_grad(false);

@@ -17,6 +17,7 @@
 #include "fathom/field/lower.hpp"
 #include "fathom/field/running_loss.hpp"
 #include "fathom/model/any_layer.hpp"
+#include "fathom/sensitivity/backward.hpp"
 #include "fathom/sensitivity/solve.hpp"
 
 namespace fathom {
@@ -51,7 +52,7 @@ class NeuralOdeImpl : public torch::nn::Module {
   /// The loss of head(z(S)) against y: the same as `mse_loss(head(forward(x)), y)` or `cross_entropy(...)`, to rounding. Where field
   /// and head have kernels it is one piece, forwards and backwards, without a graph in between: small models train up to twice as
   /// fast. The head stays the caller's: its parameters go to the optimiser with those of the ode. Labels are 0, 1, ...; none is ignored.
-  ///   ode->loss(x, y, {.head = head}).backward();
+  ///   backward(ode->loss(x, y, {.head = head}));  // or ....backward(): the same through torch's engine, which takes its time
   Tensor loss(const Tensor& x, const Tensor& y, const Answer& answer = {});
   /// (depths, batch, ...)
   Tensor trajectory(const Tensor& x, const std::vector<double>& depths);

@@ -1,7 +1,11 @@
 #include "fathom/sensitivity/end_loss.hpp"
 
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
 #include <algorithm>
 
+#include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -45,21 +49,45 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
                                                  torch::autograd::variable_list grads) {
     require(!torch::GradMode::is_enabled(),
             "the gradient of a loss at the end of a solve cannot be differentiated again; use `Unrolled{}`");
-    const std::size_t count = context->get_saved_variables().size();
-    const auto& request = static_cast<const LossRequest&>(*context->saved_data["request"].toCapsule());
-    std::vector<bool> of_field, of_head;
-    for (std::size_t i = 0; i < count; ++i) {
-      (i < request.field_parameters ? of_field : of_head).push_back(context->needs_input_grad(1 + i));
-    }
-    LossGradients gradients = request.answer.solve->pull_back_loss(
-        grads[0].item<double>(), context->needs_input_grad(0), of_field, of_head);
-    torch::autograd::variable_list result = {std::move(gradients.start)};
-    for (Tensor& gradient : gradients.field) result.push_back(std::move(gradient));
-    for (Tensor& gradient : gradients.head) result.push_back(std::move(gradient));
+    torch::autograd::variable_list result = gradients(*context, grads[0].item<double>());
     result.emplace_back();  // the capsule has none
     return result;
   }
+
+  /// Of `scale` times the loss, for the start and every parameter; undefined where nobody wants it.
+  static torch::autograd::variable_list gradients(torch::autograd::AutogradContext& context, double scale) {
+    const std::size_t count = context.get_saved_variables().size();
+    const auto& request = static_cast<const LossRequest&>(*context.saved_data["request"].toCapsule());
+    std::vector<bool> of_field, of_head;
+    for (std::size_t i = 0; i < count; ++i) {
+      (i < request.field_parameters ? of_field : of_head).push_back(context.needs_input_grad(1 + i));
+    }
+    LossGradients found =
+        request.answer.solve->pull_back_loss(scale, context.needs_input_grad(0), of_field, of_head);
+    torch::autograd::variable_list result = {std::move(found.start)};
+    for (Tensor& gradient : found.field) result.push_back(std::move(gradient));
+    for (Tensor& gradient : found.head) result.push_back(std::move(gradient));
+    return result;
+  }
 };
+
+using LossNode = torch::autograd::CppNode<LossFunction>;
+
+/// The leaf behind an edge where a gradient may be put without asking anybody; null where somebody listens, or where there
+/// is more of the graph.
+const Tensor* free_leaf(const torch::autograd::Edge& edge) {
+  const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get());
+  if (!leaf || !leaf->pre_hooks().empty() || !leaf->post_hooks().empty()) return nullptr;
+  return torch::autograd::impl::hooks(leaf->variable).empty() ? &leaf->variable : nullptr;
+}
+
+bool is_free(const LossNode& node) {
+  if (!node.pre_hooks().empty() || !node.post_hooks().empty()) return false;
+  if (torch::autograd::AnomalyMode::is_enabled()) return false;
+  const auto& edges = node.next_edges();
+  return std::all_of(edges.begin(), edges.end(),
+                     [](const auto& edge) { return !edge.is_valid() || free_leaf(edge); });
+}
 
 }  // namespace
 
@@ -93,6 +121,24 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   }
   request->field = nullptr, request->end = nullptr, request->solver = nullptr, request->depths = nullptr;
   return {.loss = loss, .report = request->answer.report};
+}
+
+void backward(const Tensor& loss) {
+  const std::shared_ptr<torch::autograd::Node> behind = loss.defined() ? loss.grad_fn() : nullptr;
+  auto* node = dynamic_cast<LossNode*>(behind.get());
+  if (!node || !is_free(*node)) return loss.backward();
+  const torch::NoGradGuard no_graph;
+  const torch::autograd::variable_list gradients = LossFunction::gradients(node->ctx_, 1);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined() || !node->next_edge(i).is_valid()) continue;
+    Tensor& sum = free_leaf(node->next_edge(i))->mutable_grad();
+    if (sum.defined()) {
+      sum.add_(gradients[i]);
+    } else {
+      sum = gradients[i];
+    }
+  }
+  node->release_variables();
 }
 
 }  // namespace fathom

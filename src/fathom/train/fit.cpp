@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "fathom/ode/failure.hpp"
+#include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/train/checkpoint.hpp"
 #include "fathom/train/optimizer.hpp"
@@ -142,7 +143,7 @@ class Fitting {
       throw Error(text("the loss became ", figure, " in iteration ", state_.iteration + 1,
                        "; lower `learning_rate` or check the data for NaN"));
     }
-    value.backward();
+    backward(value);
     if (options_.largest_gradient > 0)
       torch::nn::utils::clip_grad_norm_(parameters_, options_.largest_gradient);
     if (options_.report) {
