@@ -109,13 +109,19 @@ template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
 }
 
 template <class T>
+T* Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) {
+  const bool is_kept = trial_activations_ && index;
+  return is_kept ? trial_activations_ + layout_.registers(problem_.tiles, tile, *index)
+                 : scratch_[std::size_t(thread)].registers.data();
+}
+
+template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                          std::optional<std::size_t> index) {
   const std::size_t width = std::size_t(problem_.tiles.width(tile));
   const bool is_kept = trial_activations_ && index;
-  T* registers = is_kept ? trial_activations_ + layout_.registers(problem_.tiles, tile, *index)
-                         : scratch_[std::size_t(thread)].registers.data();
-  std::copy_n(argument, width * std::size_t(code_.argument_rows), registers);
+  T* registers = registers_of(tile, thread, index);
+  if (argument != registers) std::copy_n(argument, width * std::size_t(code_.argument_rows), registers);
   Frame<T> frame{.width = std::int32_t(width),
                  .banks = {registers, problem_.inputs_of(tile), rate},
                  .matrices = at.matrices.data(),
@@ -205,8 +211,9 @@ template <class T>
 void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from) {
   // The end-rate stage is evaluated at the new state itself, so that both have the same bits.
   const bool at_candidate = index == end_rate_stage_ && index < options_.method->stages();
-  T* argument =
-      at_candidate ? candidate_.data() + begin(tile) : scratch_[std::size_t(thread)].argument.data();
+  T* argument = at_candidate       ? candidate_.data() + begin(tile)
+                : options_.adjoint ? scratch_[std::size_t(thread)].argument.data()
+                                   : registers_of(tile, thread, index);
   combine(tile, options_.method->a[index], step_.size(), from, argument);
   evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
 }

@@ -89,6 +89,7 @@ template <class T> class Engine {
   /// The rate at an argument, as stage `index` if it is one: for the adjoint, of whose sums it counts in.
   void evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                 std::optional<std::size_t> index);
+  T* registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index);
   void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                     Frame<T>& frame, std::optional<std::size_t> summed);
   const AtDepth<T>& at_depth(std::size_t index) const { return at_depth_[at_depth_.size() == 1 ? 0 : index]; }

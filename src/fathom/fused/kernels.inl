@@ -885,7 +885,12 @@ template <class T> void evaluate(const Code& code, const Frame<T>& frame) { Mach
 template <class T> void pull_back(const Code& code, const Frame<T>& frame) { Machine<T>(code, frame).backwards(); }
 
 template <class T, int count>
-inline void combine_some(T* out, const T* base, const T* const* terms, const T* weights, std::size_t size) {
+inline void combine_some(T* out, const T* base, const T* const* given_terms, const T* given_weights, std::size_t size) {
+  // Copies, so that no store can change them.
+  const T* terms[std::size_t(count) + 1];
+  T weights[std::size_t(count) + 1];
+#pragma GCC unroll 8
+  for (int j = 0; j < count; ++j) terms[j] = given_terms[j], weights[j] = given_weights[j];
   std::size_t at = 0;
   for (; at + lanes<T> <= size; at += lanes<T>) {
     V<T> sum = base ? load(base + at) : V<T>{};

@@ -25,11 +25,12 @@ template <class T> struct Pair {
   T gradient_scale = 1;
 };
 
-/// hidden[k] = f(W x + b) in row + k. One vector of samples: its weights are then operands in memory, which cost nothing.
+/// hidden[k] = f(W x + b) in row + k. One vector of samples: its weights are then operands in memory, which cost nothing. Several
+/// rows: while one waits for its division, others go on.
 template <class T, FunctionKind kind, std::size_t inputs, std::size_t rows>
 inline void hidden_vectors(const Pair<T>& pair, std::size_t row, const V<T>* x, V<T>* hidden) {
   const T* weights = pair.below.by_output + row * inputs;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (std::size_t k = 0; k < rows; ++k) {
     V<T> sum = all<T>(pair.below.bias[row + k]);
 #pragma GCC unroll 4
@@ -74,7 +75,7 @@ template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs, b
 
 /// Hidden rows `row` .. `end` again, in the memory of the first ones.
 template <class T, FunctionKind kind, std::size_t inputs>
-inline void find_hidden(const Pair<T>& pair, std::size_t row, std::size_t end) {
+__attribute__((noinline)) void find_hidden(const Pair<T>& pair, std::size_t row, std::size_t end) {
   const std::size_t width = std::size_t(pair.width);
   for (std::size_t at = 0; at < width; at += std::size_t(lanes<T>)) {
     V<T> x[inputs];
@@ -84,11 +85,11 @@ inline void find_hidden(const Pair<T>& pair, std::size_t row, std::size_t end) {
     const auto some = [&]<std::size_t rows>(std::size_t first) {
       V<T> hidden[rows];
       hidden_vectors<T, kind, inputs, rows>(pair, first, x, hidden);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (std::size_t k = 0; k < rows; ++k, to += width) store(to, hidden[k]);
     };
     std::size_t first = row;
-    for (; first + 4 <= end; first += 4) some.template operator()<4>(first);
+    for (; first + 8 <= end; first += 8) some.template operator()<8>(first);
     for (; first < end; ++first) some.template operator()<1>(first);
   }
 }

@@ -1,5 +1,9 @@
 #include "fathom/fused/tiles.hpp"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <array>
 #include <bit>
 #include <vector>
@@ -72,6 +76,20 @@ constexpr bool keeps_blocks = !__has_feature(address_sanitizer);
 constexpr bool keeps_blocks = true;
 #endif
 
+/// Kept activations are megabytes: on large pages they do not fight for the same places in a cache.
+void* fresh_memory(std::size_t bytes) {
+  constexpr std::size_t large_page = std::size_t(1) << 21;
+  const bool is_large = bytes >= large_page;
+  const std::size_t unit = is_large ? large_page : alignment;
+  bytes = (bytes + unit - 1) / unit * unit;
+  void* fresh = std::aligned_alloc(unit, bytes);
+  if (!fresh) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  if (is_large) madvise(fresh, bytes, MADV_HUGEPAGE);  // a wish: small ones do as well
+#endif
+  return fresh;
+}
+
 bool is_kept_size(std::size_t bytes) { return keeps_blocks && bytes <= largest_kept; }
 
 }  // namespace
@@ -80,11 +98,7 @@ void* take_memory(std::size_t bytes) {
   bytes = std::max(bytes, alignment);
   bytes = is_kept_size(bytes) ? std::bit_ceil(bytes) : (bytes + alignment - 1) / alignment * alignment;
   Header* block = is_kept_size(bytes) ? shelf().take(bytes) : nullptr;
-  if (!block) {
-    void* fresh = std::aligned_alloc(alignment, sizeof(Header) + bytes);
-    if (!fresh) throw std::bad_alloc();
-    block = new (fresh) Header{bytes};
-  }
+  if (!block) { block = new (fresh_memory(sizeof(Header) + bytes)) Header{bytes}; }
   return block + 1;
 }
 
