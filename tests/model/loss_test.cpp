@@ -256,6 +256,17 @@ TEST(BackwardWithoutTorchsEngine, CallsHooks) {
   EXPECT_LT((other->parameters().front().grad() - 3 * once).abs().max().item<double>(), 1e-6);
 }
 
+TEST(BackwardWithoutTorchsEngine, KeepsAParametersLayoutAndLeavesThoseAloneThatWereFrozenMeanwhile) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  Tensor turned = ode->parameters().front(), frozen = ode->parameters().back();
+  turned.set_data(turned.detach().t().contiguous().t());
+  const Tensor loss = ode->loss(torch::randn({40, 2}), torch::zeros({40, 2}));
+  frozen.set_requires_grad(false);
+  fathom::backward(loss);
+  EXPECT_EQ(turned.grad().strides(), turned.strides());
+  EXPECT_FALSE(frozen.grad().defined());
+}
+
 TEST(BackwardWithoutTorchsEngine, RefusesWhatTorchRefuses) {
   NeuralOde ode(depth_varying(mlp({.features = {2, 4, 2}, .basis = fourier({.harmonics = 1})})));
   const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});

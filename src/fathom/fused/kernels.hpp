@@ -47,9 +47,9 @@ template <class T> struct Kernels {
   const char* name;
   std::int32_t lanes;
   bool has_pairs;  ///< two layers with few rows at both ends as one, see Op::is_pair_with_next
-  /// Runs the code forwards: rate and registers from argument and inputs.
+  /// Runs the code forwards: the rate, and registers where the frame has them, from argument and inputs.
   void (*evaluate)(const Code&, const Frame<T>&);
-  /// Runs it backwards, after `evaluate` on the same frame: adjoints of argument, inputs and matrices from that of the rate.
+  /// Runs it backwards, on a frame with what `evaluate` has left: adjoints of argument, inputs and matrices from that of the rate.
   void (*pull_back)(const Code&, const Frame<T>&);
   /// out = base + sum_j weights[j] terms[j]; base may be null or out itself.
   void (*combine)(T* out, const T* base, const T* const* terms, const T* weights, std::int32_t count,

@@ -315,7 +315,7 @@ inline void column_block(const T* y_adjoint, const T* columns, std::int32_t widt
   }
 }
 
-constexpr std::int32_t widest_transposed = 128;    // samples, of the buffer on the stack
+constexpr std::int32_t widest_transposed = 256;    // samples, of the buffer on the stack
 constexpr std::int32_t fewest_transposed_outputs = 8;  // below, turning x over costs more than it saves
 
 /// The gradient of as many whole vectors of inputs as there are; gives how many inputs it has done.
@@ -494,12 +494,16 @@ template <class T> class Machine {
     return runs_as_pair(n) && weight_gradient(code_.ops[n].matrix) && weight_gradient(code_.ops[n + 1].matrix);
   }
 
-  /// All but the rate, which is known, and the hidden rows of pairs, which find them by themselves.
+  /// All but the rate, which is known, and the hidden rows of pairs, which they find again by themselves.
   void restore_registers() const {
+    const auto is_known = [&](const Op& op) { return op.out.bank == Bank::rate && op.slope.count == 0; };
     for (std::int32_t n = 0; n < code_.op_count; ++n) {
-      const Op& op = code_.ops[n];
-      if (pulls_as_pair(n) || (op.out.bank == Bank::rate && op.slope.count == 0)) continue;
-      forward(op);
+      if (pulls_as_pair(n)) {
+        if (!is_known(code_.ops[n + 1])) pair_forwards(n);
+        ++n;
+      } else if (!is_known(code_.ops[n])) {
+        forward(code_.ops[n]);
+      }
     }
   }
 

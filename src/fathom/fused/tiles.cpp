@@ -79,13 +79,12 @@ constexpr bool keeps_blocks = true;
 /// Kept activations are megabytes: on large pages they do not fight for the same places in a cache.
 void* fresh_memory(std::size_t bytes) {
   constexpr std::size_t large_page = std::size_t(1) << 21;
-  const bool is_large = bytes >= large_page;
-  const std::size_t unit = is_large ? large_page : alignment;
-  bytes = (bytes + unit - 1) / unit * unit;
-  void* fresh = std::aligned_alloc(unit, bytes);
-  if (!fresh) throw std::bad_alloc();
+  void* fresh = nullptr;
+  if (posix_memalign(&fresh, bytes >= large_page ? large_page : alignment, bytes) != 0)
+    throw std::bad_alloc();
 #if defined(MADV_HUGEPAGE)
-  if (is_large) madvise(fresh, bytes, MADV_HUGEPAGE);  // a wish: small ones do as well
+  if (bytes >= large_page)
+    madvise(fresh, bytes / large_page * large_page, MADV_HUGEPAGE);  // a wish: small ones do as well
 #endif
   return fresh;
 }

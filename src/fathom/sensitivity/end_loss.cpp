@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/version.h>
 
 #include <algorithm>
 
@@ -49,21 +50,23 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
                                                  torch::autograd::variable_list grads) {
     require(!torch::GradMode::is_enabled(),
             "the gradient of a loss at the end of a solve cannot be differentiated again; use `Unrolled{}`");
-    torch::autograd::variable_list result = gradients(*context, grads[0].item<double>());
+    torch::autograd::variable_list result = gradients(
+        *context, grads[0].item<double>(), [&](std::size_t i) { return context->needs_input_grad(i); });
     result.emplace_back();  // the capsule has none
     return result;
   }
 
-  /// Of `scale` times the loss, for the start and every parameter; undefined where nobody wants it.
-  static torch::autograd::variable_list gradients(torch::autograd::AutogradContext& context, double scale) {
+  /// Of `scale` times the loss, for the start and every parameter, as far as they are wanted.
+  template <class Wants>
+  static torch::autograd::variable_list gradients(torch::autograd::AutogradContext& context, double scale,
+                                                  Wants&& wants) {
     const std::size_t count = context.get_saved_variables().size();
     const auto& request = static_cast<const LossRequest&>(*context.saved_data["request"].toCapsule());
     std::vector<bool> of_field, of_head;
     for (std::size_t i = 0; i < count; ++i) {
-      (i < request.field_parameters ? of_field : of_head).push_back(context.needs_input_grad(1 + i));
+      (i < request.field_parameters ? of_field : of_head).push_back(wants(1 + i));
     }
-    LossGradients found =
-        request.answer.solve->pull_back_loss(scale, context.needs_input_grad(0), of_field, of_head);
+    LossGradients found = request.answer.solve->pull_back_loss(scale, wants(0), of_field, of_head);
     torch::autograd::variable_list result = {std::move(found.start)};
     for (Tensor& gradient : found.field) result.push_back(std::move(gradient));
     for (Tensor& gradient : found.head) result.push_back(std::move(gradient));
@@ -73,20 +76,21 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
 
 using LossNode = torch::autograd::CppNode<LossFunction>;
 
-/// The leaf behind an edge where a gradient may be put without asking anybody; null where somebody listens, or where there
-/// is more of the graph.
-const Tensor* free_leaf(const torch::autograd::Edge& edge) {
+/// Does the gradient behind an edge end in a parameter, with nobody who listens on its way?
+bool ends_in_parameter(const torch::autograd::Edge& edge) {
   const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get());
-  if (!leaf || !leaf->pre_hooks().empty() || !leaf->post_hooks().empty()) return nullptr;
-  return torch::autograd::impl::hooks(leaf->variable).empty() ? &leaf->variable : nullptr;
+  return leaf && leaf->pre_hooks().empty() && leaf->post_hooks().empty();
 }
 
-bool is_free(const LossNode& node) {
+/// Later versions of torch have more kinds of listeners than are looked for here.
+constexpr bool knows_listeners = TORCH_VERSION_MAJOR < 2;
+
+bool needs_no_engine(const LossNode& node) {
+  if (!knows_listeners || torch::autograd::AnomalyMode::is_enabled()) return false;
   if (!node.pre_hooks().empty() || !node.post_hooks().empty()) return false;
-  if (torch::autograd::AnomalyMode::is_enabled()) return false;
   const auto& edges = node.next_edges();
   return std::all_of(edges.begin(), edges.end(),
-                     [](const auto& edge) { return !edge.is_valid() || free_leaf(edge); });
+                     [](const auto& edge) { return !edge.is_valid() || ends_in_parameter(edge); });
 }
 
 }  // namespace
@@ -126,17 +130,16 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
 void backward(const Tensor& loss) {
   const std::shared_ptr<torch::autograd::Node> behind = loss.defined() ? loss.grad_fn() : nullptr;
   auto* node = dynamic_cast<LossNode*>(behind.get());
-  if (!node || !is_free(*node)) return loss.backward();
+  if (!node || !needs_no_engine(*node)) return loss.backward();
   const torch::NoGradGuard no_graph;
-  const torch::autograd::variable_list gradients = LossFunction::gradients(node->ctx_, 1);
+  torch::autograd::variable_list gradients =
+      LossFunction::gradients(node->ctx_, 1, [&](std::size_t i) { return node->should_compute_output(i); });
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined() || !node->next_edge(i).is_valid()) continue;
-    Tensor& sum = free_leaf(node->next_edge(i))->mutable_grad();
-    if (sum.defined()) {
-      sum.add_(gradients[i]);
-    } else {
-      sum = gradients[i];
-    }
+    if (!gradients[i].defined()) continue;
+    // The parameter's own node adds it: with its lock, its hooks and its memory layout.
+    torch::autograd::variable_list one;
+    one.push_back(std::move(gradients[i]));
+    (*node->next_edge(i).function)(std::move(one));
   }
   node->release_variables();
 }
