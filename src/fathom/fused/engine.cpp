@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "fathom/fused/combination.hpp"
 #include "fathom/fused/pool.hpp"
 #include "fathom/support/error.hpp"
 
@@ -195,16 +196,9 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
 template <class T>
 void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base,
                         T* out) const {
-  std::array<const T*, most_stages> terms;
-  std::array<T, most_stages> scaled;
-  std::int32_t count = 0;
-  for (std::size_t j = 0; j < weights.size(); ++j) {
-    if (weights[j] == 0) continue;
-    terms[std::size_t(count)] = stage(tile, j);
-    scaled[std::size_t(count)] = T(h * weights[j]);
-    ++count;
-  }
-  problem_.kernels.combine(out, base, terms.data(), scaled.data(), count, tile_size(tile));
+  Combination<T> sum;
+  for (std::size_t j = 0; j < weights.size(); ++j) sum.add(stage(tile, j), h * weights[j]);
+  sum.write(problem_.kernels, out, base, tile_size(tile));
 }
 
 template <class T>

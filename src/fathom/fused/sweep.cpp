@@ -1,8 +1,8 @@
 #include "fathom/fused/sweep.hpp"
 
-#include <array>
 #include <cmath>
 
+#include "fathom/fused/combination.hpp"
 #include "fathom/fused/pool.hpp"
 #include "fathom/support/error.hpp"
 
@@ -324,16 +324,11 @@ template <class T> class Sweep {
   void find_argument(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i,
                      T* argument) const {
     const double h = plan.record->step.size();
-    std::array<const T*, most_stages> terms;
-    std::array<T, most_stages> weights;
-    std::int32_t count = 0;
-    for (std::size_t j = 0; j < method_.a[i].size(); ++j) {
-      if (method_.a[i][j] == 0) continue;
-      terms[std::size_t(count)] = rate_of(plan, tile, worker, j);
-      weights[std::size_t(count++)] = T(h * method_.a[i][j]);
-    }
-    const T* start = plan.start + problem_.tiles.begin(tile, code_.rate_rows);
-    problem_.kernels.combine(argument, start, terms.data(), weights.data(), count, row_numbers(tile));
+    Combination<T> sum;
+    for (std::size_t j = 0; j < method_.a[i].size(); ++j)
+      sum.add(rate_of(plan, tile, worker, j), h * method_.a[i][j]);
+    sum.write(problem_.kernels, argument, plan.start + problem_.tiles.begin(tile, code_.rate_rows),
+              row_numbers(tile));
   }
 
   /// One tile back through step `n` of the group.
@@ -341,8 +336,6 @@ template <class T> class Sweep {
                StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
-    std::array<const T*, most_stages> terms;
-    std::array<T, most_stages> weights;
     for (std::size_t i = 0; i < stages; ++i) {
       if (!plan.needed[i] || plan.kept(i) || plan.rates) continue;
       Frame<T> frame = frame_of(plan, tile, worker, i);
@@ -372,13 +365,11 @@ template <class T> class Sweep {
     for (std::size_t i = stages; i-- > 0;) {
       if (plan.needed[i]) pull_stage(plan, n, tile, worker, i, moves);
     }
-    std::int32_t count = 0;
+    Combination<T> sum;
     for (std::size_t i = 0; i < stages; ++i) {
-      if (!plan.needed[i]) continue;
-      terms[std::size_t(count)] = worker.pulled.data() + i * size;
-      weights[std::size_t(count++)] = T(1);
+      if (plan.needed[i]) sum.add(worker.pulled.data() + i * size, 1);
     }
-    problem_.kernels.combine(adjoint, adjoint, terms.data(), weights.data(), count, size);
+    sum.write(problem_.kernels, adjoint, adjoint, size);
   }
 
   /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
@@ -386,16 +377,12 @@ template <class T> class Sweep {
                   StepMoves* moves) const {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
-    std::array<const T*, most_stages> terms;
-    std::array<T, most_stages> weights;
-    std::int32_t count = 0;
+    Combination<T> sum;
     for (std::size_t j = i + 1; j < stages; ++j) {
-      if (!plan.needed[j] || method_.a[j][i] == 0) continue;
-      terms[std::size_t(count)] = worker.pulled.data() + j * size;
-      weights[std::size_t(count++)] = T(h * method_.a[j][i]);
+      if (plan.needed[j]) sum.add(worker.pulled.data() + j * size, h * method_.a[j][i]);
     }
     T* pulled = worker.pulled.data() + i * size;
-    problem_.kernels.combine(worker.seed.data(), pulled, terms.data(), weights.data(), count, size);
+    sum.write(problem_.kernels, worker.seed.data(), pulled, size);
     Frame<T> frame = frame_of(plan, tile, worker, i);
     if (!frame.has_registers) find_argument(plan, tile, worker, i, frame.banks[0]);
     frame.adjoints[int(Bank::registers)] = worker.adjoints.data();

@@ -97,7 +97,7 @@ void* take_memory(std::size_t bytes) {
   bytes = std::max(bytes, alignment);
   bytes = is_kept_size(bytes) ? std::bit_ceil(bytes) : (bytes + alignment - 1) / alignment * alignment;
   Header* block = is_kept_size(bytes) ? shelf().take(bytes) : nullptr;
-  if (!block) { block = new (fresh_memory(sizeof(Header) + bytes)) Header{bytes}; }
+  if (!block) block = new (fresh_memory(sizeof(Header) + bytes)) Header{bytes};
   return block + 1;
 }
 

@@ -18,7 +18,7 @@ namespace {
 /// A batch of one, or too few samples to fill two vectors a thread, is not worth a second thread.
 int threads_for(std::int64_t batch) { return batch <= 16 ? 1 : at::get_num_threads(); }
 
-/// Activations are kept for the way back while they stay in a core's second-level cache; beyond it, reading them back costs as
+/// Activations of a thread are kept for the way back while they are few; beyond that, reading them back from memory costs as
 /// much as computing them again.
 constexpr std::int64_t activation_budget = 8 * 1024 * 1024;
 /// Rates are few: from them the way back finds the arguments of all stages, and only what it needs of the layers between.
