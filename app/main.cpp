@@ -35,12 +35,22 @@ std::string full_name(const CLI::App& command) {
   return parent ? full_name(*parent) + " " + command.get_name() : command.get_name();
 }
 
+/// What is wrong, and what is required; all values that are converted are numbers.
+std::string reason_of(const CLI::ParseError& error) {
+  constexpr std::string_view beginning = "Could not convert: ", middle = " = ";
+  const std::string said = error.what();
+  const std::size_t at = said.find(middle);
+  if (!said.starts_with(beginning) || at == std::string::npos) return said;
+  return "`" + said.substr(beginning.size(), at - beginning.size()) + "` needs a number, got `" +
+         said.substr(at + middle.size()) + "`";
+}
+
 /// CLI11 says "The following argument was not expected"; this says what was meant.
 int explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = innermost(app);
   const auto extras = command.remaining();
   if (extras.empty()) {
-    std::cerr << "fathom: " << error.what() << "; see `" << full_name(command) << " --help`\n";
+    std::cerr << "fathom: " << reason_of(error) << "; see `" << full_name(command) << " --help`\n";
     return app::usage_error;
   }
   const std::string word = extras.front().substr(0, extras.front().find('='));

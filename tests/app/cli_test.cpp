@@ -60,6 +60,9 @@ TEST(CommandLine, ABadNumberIsExplainedInOneLine) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(contains(outcome.output, "--seeds")) << outcome.output;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  const Outcome word = fathom("run annuli --seed x");
+  EXPECT_EQ(word.exit_code, 2);
+  EXPECT_TRUE(contains(word.output, "`--seed` needs a number, got `x`")) << word.output;
 }
 
 TEST(CommandLine, GradcheckPassesRightGradients) {
