@@ -45,7 +45,6 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       state_(Buffer<T>::raw(problem.padded(rows_))),
       before_(Buffer<T>::raw(state_.size())),
       candidate_(Buffer<T>::raw(state_.size())),
-      stages_(Buffer<T>::raw(state_.size() * stage_count_)),
       errors_(Buffer<T>::raw(state_.size())),
       at_depth_(problem.program->varies_with_depth() ? stage_count_ + 1 : 1),
       tile_errors_(std::size_t(problem.tiles.count())),
@@ -111,8 +110,8 @@ template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
 
 template <class T>
 T* Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) {
-  const bool is_kept = trial_activations_ && index;
-  return is_kept ? trial_activations_ + layout_.registers(problem_.tiles, tile, *index)
+  const bool is_kept = room_.activations() && index;
+  return is_kept ? room_.memory + layout_.registers(problem_.tiles, tile, *index)
                  : scratch_[std::size_t(thread)].registers.data();
 }
 
@@ -120,40 +119,37 @@ template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                          std::optional<std::size_t> index) {
   const std::size_t width = std::size_t(problem_.tiles.width(tile));
-  const bool is_kept = trial_activations_ && index;
   T* registers = registers_of(tile, thread, index);
-  if (argument != registers) std::copy_n(argument, width * std::size_t(code_.argument_rows), registers);
+  if (argument != registers) std::copy_n(argument, argument_size(tile), registers);
   Frame<T> frame{.width = std::int32_t(width),
                  .banks = {registers, problem_.inputs_of(tile), rate},
                  .matrices = at.matrices.data(),
                  .signals = at.signals.data(),
                  .depth = at.depth,
-                 .has_registers = is_kept || options_.adjoint};
+                 .has_registers = (room_.activations() && index) || options_.adjoint};
   problem_.kernels.evaluate(code_, frame);
-  if (index) keep_rate(tile, *index, rate);
   if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
 }
 
-template <class T> void Engine<T>::keep_rate(std::int64_t tile, std::size_t index, const T* rate) {
-  const ActivationLayout layout = trial_activations_ ? layout_ : layout_.of_rates();
-  T* kept = trial_activations_ ? trial_activations_ : trial_rates_;
-  const std::size_t width = std::size_t(problem_.tiles.width(tile));
-  if (kept) std::copy_n(rate, layout.rate_rows * width, kept + layout.rate(problem_.tiles, tile, index));
-}
-
-/// Room for the activations of the step to come while the budget lasts, then for its rates; that of a rejected step is used
-/// again.
-template <class T> void Engine<T>::take_activations() {
-  if (trial_activations_ || trial_rates_) return;
+/// For the step to come: with its activations while the budget lasts, then with its rates alone, kept; in the end one room
+/// for all. A step that is tried again has that of its first trial.
+template <class T> void Engine<T>::take_room() {
+  if (!needs_room_) return;
+  needs_room_ = false;
+  room_before_ = room_;
   const auto bytes = [&](const ActivationLayout& layout) {
     return std::int64_t(problem_.padded(std::int32_t(layout.rows())) * sizeof(T));
   };
+  const ActivationLayout rates{.stages = stage_count_, .register_rows = 0, .rate_rows = std::size_t(rows_)};
   if (activation_bytes_ + bytes(layout_) <= options_.activation_budget) {
     activation_bytes_ += bytes(layout_);
-    trial_activations_ = activations_.take();
-  } else if (rate_bytes_ + bytes(layout_.of_rates()) <= options_.rate_budget) {
-    rate_bytes_ += bytes(layout_.of_rates());
-    trial_rates_ = rates_.take();
+    room_ = {activations_.take(), layout_, true};
+  } else if (rate_bytes_ + bytes(rates) <= options_.rate_budget) {
+    rate_bytes_ += bytes(rates);
+    room_ = {rates_.take(), rates, true};
+  } else {
+    if (stages_.size() == 0) stages_ = Buffer<T>::raw(state_.size() * stage_count_);
+    room_ = {stages_.data(), rates, false};
   }
 }
 
@@ -195,10 +191,10 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
 
 template <class T>
 void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base,
-                        T* out) const {
+                        T* out, std::size_t size) const {
   Combination<T> sum;
   for (std::size_t j = 0; j < weights.size(); ++j) sum.add(stage(tile, j), h * weights[j]);
-  sum.write(problem_.kernels, out, base, tile_size(tile));
+  sum.write(problem_.kernels, out, base, size);
 }
 
 template <class T>
@@ -208,18 +204,20 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
   T* argument = at_candidate       ? candidate_.data() + begin(tile)
                 : options_.adjoint ? scratch_[std::size_t(thread)].argument.data()
                                    : registers_of(tile, thread, index);
-  combine(tile, options_.method->a[index], step_.size(), from, argument);
+  const bool is_state = at_candidate || options_.adjoint;
+  combine(tile, options_.method->a[index], step_.size(), from, argument,
+          is_state ? tile_size(tile) : argument_size(tile));
   evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
 }
 
 template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
   using First = typename StepRecord<T>::First;
-  take_activations();
+  take_room();
   const bool is_known = rate_known_at_ == RateKnown::at_end_rate_stage;
   const bool has_step_before = !records_.empty() && records_.back().activations;
-  first_stage_ = is_known             ? has_step_before ? First::in_step_before : First::recomputed
-                 : trial_activations_ ? First::here
-                                      : First::recomputed;
+  first_stage_ = is_known              ? has_step_before ? First::in_step_before : First::recomputed
+                 : room_.activations() ? First::here
+                                       : First::recomputed;
   rate_known_at_ = RateKnown::at_first_stage;
   if (!is_known) {
     prepare(0, step.stage_depth(0));
@@ -234,8 +232,8 @@ template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
 
 template <class T> void Engine<T>::first_rate_of_tile(std::int64_t tile, int thread, bool is_known) {
   if (is_known) {
-    std::copy_n(stage(tile, end_rate_stage_), tile_size(tile), stage(tile, 0));
-    if (trial_rates_) keep_rate(tile, 0, stage(tile, 0));
+    const T* known = room_before_.memory + room_before_.layout.rate(problem_.tiles, tile, end_rate_stage_);
+    std::copy_n(known, tile_size(tile), stage(tile, 0));
   } else {
     evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
   }
@@ -334,10 +332,7 @@ template <class T> double Engine<T>::curvature(const ode::Step& probe) {
 
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = *options_.method;
-  // Those of the last accepted step stay in use for its dense stages until now.
-  if (!records_.empty() && records_.back().activations == trial_activations_) trial_activations_ = nullptr;
-  if (!records_.empty() && records_.back().rates == trial_rates_) trial_rates_ = nullptr;
-  take_activations();
+  take_room();
   const bool has_first_rate = rate_known_at_ == RateKnown::at_first_stage;
   const bool is_known = !has_first_rate && prepare_first_rate(step);
   step_ = step;
@@ -352,10 +347,10 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
     T* candidate = candidate_.data() + begin(tile);
     if (!has_first_rate) first_rate_of_tile(tile, thread, is_known);
     for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
-    if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate);
+    if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate, tile_size(tile));
     tile_finite_[std::size_t(tile)] = problem_.kernels.all_finite(candidate, tile_size(tile));
     if (!tile_finite_[std::size_t(tile)] || !estimates_error_) return;
-    combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile));
+    combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile), tile_size(tile));
     tile_errors_[std::size_t(tile)] =
         scaled_norm_of_tile(tile, thread, errors_.data() + begin(tile), candidate, 1);
   });
@@ -366,7 +361,8 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   double coarse = 0;
   if (!method.coarse_error.empty()) {
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
-      combine(tile, method.coarse_error, step_.size(), nullptr, errors_.data() + begin(tile));
+      combine(tile, method.coarse_error, step_.size(), nullptr, errors_.data() + begin(tile),
+              tile_size(tile));
     }
     coarse = scaled_norm(errors_, candidate_);
   }
@@ -380,8 +376,9 @@ template <class T> void Engine<T>::accept() {
   state_.swap(candidate_);
   if (options_.keeps_starts || sums_ == nullptr) {
     records_.push_back(
-        {.step = step_, .activations = trial_activations_, .rates = trial_rates_, .first = first_stage_});
+        {.step = step_, .activations = room_.activations(), .rates = room_.rates(), .first = first_stage_});
   }
+  needs_room_ = true;  // at the next attempt: until then this one's dense stages may be asked for
   if (options_.keeps_starts) keep_start();
   has_dense_stages_ = stage_count_ == options_.method->stages();
   rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
@@ -459,7 +456,7 @@ template <class T> void Engine<T>::save_inside(std::size_t place, double fractio
   const std::vector<double> weights = options_.method->dense_weights(fraction);
   for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
     T* inside = errors_.data() + begin(tile);
-    combine(tile, weights, step_.size(), before_.data() + begin(tile), inside);
+    combine(tile, weights, step_.size(), before_.data() + begin(tile), inside, tile_size(tile));
     problem_.unpack_state(tile, inside, saved_ + place * problem_.state_size());
   }
   refuse_non_finite(errors_.data(), errors_.size());

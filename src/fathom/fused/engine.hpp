@@ -67,20 +67,29 @@ template <class T> class Engine {
 
  private:
   enum class RateKnown { nowhere, at_first_stage, at_end_rate_stage };
+  /// Where the rates of a step's stages are written, with the registers or alone; and whether that is kept for the way back.
+  struct Room {
+    T* memory = nullptr;
+    ActivationLayout layout = {};
+    bool is_kept = false;
+
+    T* activations() const { return is_kept && layout.register_rows > 0 ? memory : nullptr; }
+    T* rates() const { return is_kept && layout.register_rows == 0 ? memory : nullptr; }
+  };
   struct Scratch {
     Buffer<T> registers, adjoints, argument, seed, inputs, stage_gradient;
     std::vector<double> by_sample;
   };
 
-  T* stage(std::int64_t tile, std::size_t index) {
-    return stages_.data() + problem_.tiles.begin(tile, rows_) * stage_count_ +
-           index * std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
-  }
-  const T* stage(std::int64_t tile, std::size_t index) const {
-    return const_cast<Engine*>(this)->stage(tile, index);
+  T* stage(std::int64_t tile, std::size_t index) const {
+    return room_.memory + room_.layout.rate(problem_.tiles, tile, index);
   }
   std::size_t tile_size(std::int64_t tile) const {
     return std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
+  }
+  /// Of the state, what the field reads: not its running losses.
+  std::size_t argument_size(std::int64_t tile) const {
+    return std::size_t(problem_.program->features()) * std::size_t(problem_.tiles.width(tile));
   }
   std::size_t begin(std::int64_t tile) const { return problem_.tiles.begin(tile, rows_); }
   template <class Work> void for_each_tile(Work&& work);
@@ -97,8 +106,9 @@ template <class T> class Engine {
   bool prepare_first_rate(const ode::Step& step);
   void first_rate_of_tile(std::int64_t tile, int thread, bool is_known);
   void evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from);
-  /// base + h sum_j weights_j k_j
-  void combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base, T* out) const;
+  /// base + h sum_j weights_j k_j, in the first `size` numbers of the tile.
+  void combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base, T* out,
+               std::size_t size) const;
   void finish_dense_stages();
   struct TileError {
     double largest = 0;
@@ -113,8 +123,7 @@ template <class T> class Engine {
   double norm_of_tiles(const std::vector<TileError>& found, double divisor) const;
   void accept_sums();
   void keep_start();
-  void take_activations();
-  void keep_rate(std::int64_t tile, std::size_t index, const T* rate);
+  void take_room();
   void refuse_non_finite(const T* values, std::size_t size) const;
   std::string first_non_finite(std::int64_t tile, const T* values) const;
 
@@ -128,7 +137,7 @@ template <class T> class Engine {
   bool estimates_error_;
 
   Buffer<T> state_, before_, candidate_;  // (rows) of every tile
-  Buffer<T> stages_;                      // (stages, rows) of every tile
+  Buffer<T> stages_;                      // (stages, rows) of every tile, for steps that are not kept
   Buffer<T> errors_;                      // (rows) of every tile
   std::vector<AtDepth<T>> at_depth_;      // (stages), or one where nothing varies
   std::vector<Scratch> scratch_;          // (threads)
@@ -149,10 +158,10 @@ template <class T> class Engine {
   ActivationLayout layout_;
   History<T> activations_;
   std::int64_t activation_bytes_ = 0;  // kept so far
-  T* trial_activations_ = nullptr;     // of the step under way
   History<T> rates_;
   std::int64_t rate_bytes_ = 0;
-  T* trial_rates_ = nullptr;
+  Room room_, room_before_;  // of the step under way, or the last one accepted; of the one before it
+  bool needs_room_ = true;
 };
 
 }  // namespace fathom::fused

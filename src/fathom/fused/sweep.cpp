@@ -274,6 +274,10 @@ template <class T> class Sweep {
   std::size_t row_numbers(std::int64_t tile) const {
     return std::size_t(code_.rate_rows) * std::size_t(problem_.tiles.width(tile));
   }
+  /// The first of those: what the field reads, not the running losses.
+  std::size_t argument_numbers(std::int64_t tile) const {
+    return std::size_t(problem_.program->features()) * std::size_t(problem_.tiles.width(tile));
+  }
 
   /// dL/d(one saved state) as rows of a tile. Padding repeats a sample and must not count it again.
   void load_point(std::int64_t tile, std::size_t place, T* rows) const {
@@ -328,7 +332,7 @@ template <class T> class Sweep {
     for (std::size_t j = 0; j < method_.a[i].size(); ++j)
       sum.add(rate_of(plan, tile, worker, j), h * method_.a[i][j]);
     sum.write(problem_.kernels, argument, plan.start + problem_.tiles.begin(tile, code_.rate_rows),
-              row_numbers(tile));
+              argument_numbers(tile));
   }
 
   /// One tile back through step `n` of the group.
@@ -345,10 +349,10 @@ template <class T> class Sweep {
     T* adjoint = adjoint_begin(tile);
     for (std::size_t place : plan.at_end) add_point(tile, place, worker, adjoint);
     if (moves) moves->with_size(along(tile, worker, method_.b, adjoint));
-    for (std::size_t i = 0; i < stages; ++i) {
+    for (std::size_t i = 0; i < stages && !plan.inside.empty(); ++i) {
       // Collected here until the stage's turn: h (b_i a + sum over saved points b_i(t) g).
       T* seed = worker.pulled.data() + i * size;
-      const T weight = i < method_.b.size() ? T(h * method_.b[i]) : T(0);
+      const T weight = T(h * weight_of(i));
       const T* from = adjoint;
       if (plan.needed[i]) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
     }
@@ -369,24 +373,35 @@ template <class T> class Sweep {
     for (std::size_t i = 0; i < stages; ++i) {
       if (plan.needed[i]) sum.add(worker.pulled.data() + i * size, 1);
     }
-    sum.write(problem_.kernels, adjoint, adjoint, size);
+    sum.write(problem_.kernels, adjoint, adjoint, argument_numbers(tile));
   }
+
+  /// b_i, also of a stage that is there for dense output alone.
+  double weight_of(std::size_t i) const { return i < method_.b.size() ? method_.b[i] : 0; }
 
   /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
   void pull_stage(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker, std::size_t i,
                   StepMoves* moves) const {
-    const std::size_t size = row_numbers(tile), stages = method_.c.size();
+    const std::size_t size = row_numbers(tile), read = argument_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
+    T* pulled = worker.pulled.data() + i * size;
+    T* seed = worker.seed.data();
+    const T* adjoint = adjoint_begin(tile);
+    const T* collected = plan.inside.empty() ? nullptr : pulled;
     Combination<T> sum;
+    if (!collected) sum.add(adjoint, h * weight_of(i));
     for (std::size_t j = i + 1; j < stages; ++j) {
       if (plan.needed[j]) sum.add(worker.pulled.data() + j * size, h * method_.a[j][i]);
     }
-    T* pulled = worker.pulled.data() + i * size;
-    sum.write(problem_.kernels, worker.seed.data(), pulled, size);
+    sum.write(problem_.kernels, seed, collected, read);
+    // No argument reads the running losses.
+    Combination<T> of_losses;
+    if (!collected) of_losses.add(adjoint + read, h * weight_of(i));
+    of_losses.write(problem_.kernels, seed + read, collected ? collected + read : nullptr, size - read);
     Frame<T> frame = frame_of(plan, tile, worker, i);
     if (!frame.has_registers) find_argument(plan, tile, worker, i, frame.banks[0]);
     frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
-    frame.adjoints[int(Bank::rate)] = worker.seed.data();
+    frame.adjoints[int(Bank::rate)] = seed;
     frame.adjoints[int(Bank::inputs)] =
         wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
                        : nullptr;
