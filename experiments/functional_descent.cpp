@@ -34,8 +34,6 @@ NeuralOde model(const Run& run, const DepthBasis& basis) {
   return ode;
 }
 
-Tensor mean_loss(NeuralOde& ode, const Tensor& x) { return ode->solve(x).running_loss[-1].mean(); }
-
 /// delta ell / delta alpha at depths: for each parameter (depths, basis, ...), which is psi_j(s) delta ell / delta theta(s).
 FunctionalGradient gradient_at(NeuralOde& ode, const Tensor& x, const std::vector<double>& depths,
                                const Solver& solver) {
@@ -62,7 +60,7 @@ Descent descend(Run& run, NeuralOde& ode, const Tensor& x, const std::vector<dou
   for (std::int64_t iteration = 1; iteration <= run.count("iterations"); ++iteration) {
     const FunctionalGradient gradient = gradient_at(ode, x, knots, solver);
     const torch::NoGradGuard no_graph;
-    const double loss = number(mean_loss(ode, x));
+    const double loss = number(ode->running_loss(x));
     Tensor squares = torch::zeros({std::int64_t(knots.size())}, torch::kFloat64);
     std::vector<Tensor> parameters = ode->parameters();
     for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -80,7 +78,7 @@ Descent descend(Run& run, NeuralOde& ode, const Tensor& x, const std::vector<dou
 /// The largest difference between int psi_j delta ell / delta theta ds and dell / dalpha_j, relative to the largest of them.
 double projection_gap(NeuralOde& ode, const Tensor& x, const Solver& solver) {
   ode->zero_grad();
-  mean_loss(ode, x).backward();
+  ode->running_loss(x).backward();
   const std::vector<double> depths = spaced(0, 1, 201);
   const FunctionalGradient gradient = gradient_at(ode, x, depths, solver);
   double apart = 0, largest = 0;
@@ -131,10 +129,10 @@ void run_functional_descent(Run& run) {
   run.note("functional", "parameters", double(parameter_count(*free)));
   run.note("functional", "NFE", double(free->report().evaluations));
   run.note("functional", "seconds", run.course("functional").seconds);
-  run.train("galerkin", *galerkin, [&](std::int64_t) { return mean_loss(galerkin, x); },
+  run.train("galerkin", *galerkin, [&](std::int64_t) { return galerkin->running_loss(x); },
             {.report = [&] { return galerkin->report(); }, .optimizer = Optimizer::sgd});
   // A piece of length 1/p sees only 1/p of the integral: p times the step is the same descent.
-  run.train("stacked", *stacked, [&](std::int64_t) { return mean_loss(stacked, x); },
+  run.train("stacked", *stacked, [&](std::int64_t) { return stacked->running_loss(x); },
             {.report = [&] { return stacked->report(); },
              .optimizer = Optimizer::sgd,
              .learning_rate = run.number("learning-rate") * run.number("pieces")});

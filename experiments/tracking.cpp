@@ -90,8 +90,7 @@ void run_tracking(Run& run) {
   options.running_losses = {fathom::tracking(circle())};
   const std::int64_t hidden = run.count("hidden");
   NeuralOde ode(depth_varying(mlp({.features = {2, hidden, 2}, .basis = basis})), options);
-  run.train("galerkin", *ode,
-            [&](std::int64_t) { return ode->solve(starts(run.count("batch"))).running_loss[-1].mean(); },
+  run.train("galerkin", *ode, [&](std::int64_t) { return ode->running_loss(starts(run.count("batch"))); },
             {.report = [&] { return ode->report(); }});
 
   const Tensor fresh = starts(512);

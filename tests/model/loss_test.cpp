@@ -336,6 +336,84 @@ TEST(LossInOnePiece, FallsBackWhereAKernelIsMissing) {
               torch::mse_loss(varying->forward(end, ode->forward(x)), y).item<double>(), 1e-14);
 }
 
+/// With gradients of the weights, of the input layer in front and of x, which is the control as well.
+void expect_running_loss_of_solve(torch::ScalarType type, double tolerance) {
+  const DepthBasis circle = fourier({.harmonics = 1});
+  const std::vector<std::vector<RunningLoss>> terms = {{tracking(circle)},
+                                                       {kinetic_energy(), tracking(circle)}};
+  for (const std::int64_t batch : {1, 5, 64, 130, 300}) {
+    for (const auto& losses : terms) {
+      torch::manual_seed(batch);
+      const std::int64_t features = std::int64_t(circle.size);
+      NeuralOde ode(controlled(mlp({.features = {features + 2, 12, features}, .basis = circle})),
+                    NeuralOdeOptions{.last = 1.2,
+                                     .solver = {.steps = FixedSteps{.count = 4}},
+                                     .input_layer = nn::Linear(2, features),
+                                     .running_losses = losses});
+      ode->to(type);
+      const Tensor x = torch::randn({batch, 2}, torch::TensorOptions(type).requires_grad(true));
+      std::vector<Tensor> variables = ode->parameters();
+      variables.push_back(x);
+      const Tensor ours = ode->running_loss(x);
+      EXPECT_EQ(ode->report().engine, "fused");
+      const auto given = torch::autograd::grad({3 * ours}, variables);
+      const Tensor theirs = ode->solve(x).running_loss[-1].sum() / batch;
+      const auto expected = torch::autograd::grad({3 * theirs}, variables);
+      EXPECT_NE(std::string(ours.grad_fn()->name()), std::string(theirs.grad_fn()->name()))
+          << "not in one piece";
+      EXPECT_NEAR(ours.item<double>(), theirs.item<double>(), tolerance * theirs.item<double>());
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        const double scale = std::max(1.0, expected[i].abs().max().item<double>());
+        EXPECT_LT((given[i] - expected[i]).abs().max().item<double>() / scale, tolerance)
+            << "batch " << batch << ", " << losses.size() << " losses, gradient " << i;
+      }
+    }
+  }
+}
+
+TEST(RunningLossInOnePiece, IsThatOfTheSolveInDoublePrecision) {
+  expect_running_loss_of_solve(torch::kFloat64, 1e-12);
+}
+TEST(RunningLossInOnePiece, IsThatOfTheSolveInSinglePrecision) {
+  expect_running_loss_of_solve(torch::kFloat32, 1e-5);
+}
+
+TEST(RunningLossInOnePiece, TakesTheSameAdaptiveStepsAndFallsBackWhereAKernelIsMissing) {
+  torch::manual_seed(3);
+  const Tensor x = torch::randn({70, 2});
+  DepthSequential net = mlp({.features = {2, 16, 2}});
+  const auto ode_with = [&](const RunningLoss& loss, const Sensitivity& sensitivity) {
+    return NeuralOde(autonomous(net), NeuralOdeOptions{.sensitivity = sensitivity, .running_losses = {loss}});
+  };
+  NeuralOde ode = ode_with(kinetic_energy(), Discrete{});
+  const double value = ode->running_loss(x).item<double>();
+  const SolveReport report = ode->report();
+  const double expected = ode->solve(x).running_loss[-1].mean().item<double>();
+  EXPECT_EQ(report.evaluations, ode->report().evaluations);
+  EXPECT_EQ(report.accepted, ode->report().accepted);
+  EXPECT_NEAR(value, expected, 1e-6);
+  const RunningLoss own = [](const Tensor&, const Tensor&, const Tensor&, const Tensor& rate) {
+    return rate.square().sum(1);
+  };
+  NeuralOde by_tensors = ode_with(own, Discrete{});
+  EXPECT_NEAR(by_tensors->running_loss(x).item<double>(), expected, 1e-6);
+  EXPECT_NE(by_tensors->report().engine, "fused");
+  EXPECT_NEAR(ode_with(kinetic_energy(), Adjoint{})->running_loss(x).item<double>(), expected, 1e-6);
+}
+
+TEST(RunningLossInOnePiece, SaysWhatDoesNotFit) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const auto message = [&](const Tensor& x) -> std::string {
+    try {
+      ode->running_loss(x);
+    } catch (const InvalidArgument& error) { return error.what(); }
+    return "nothing thrown";
+  };
+  EXPECT_EQ(message(torch::zeros({3, 2})), "the model has no running loss; give it one in `running_losses`");
+  ode->options().running_losses = {path_length()};
+  EXPECT_EQ(message(torch::zeros({0, 2})), "the running loss is a mean over samples, got inputs [0, 2]");
+}
+
 TEST(LossInOnePiece, SaysWhatDoesNotFit) {
   NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
   const Tensor x = torch::randn({5, 2});

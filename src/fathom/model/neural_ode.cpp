@@ -209,19 +209,13 @@ Tensor NeuralOdeImpl::loss(const Tensor& x, const Tensor& y, const Answer& answe
 
 Tensor NeuralOdeImpl::fused_loss(const Tensor& z0, const Tensor& x, const Tensor& y, DepthModule* head,
                                  AnswerLoss loss) {
-  const auto* discrete = std::get_if<Discrete>(&options_.sensitivity);
-  const auto is_computed = [](const Tensor& tensor) { return tensor.grad_fn() != nullptr; };
   const bool is_label = loss == AnswerLoss::cross_entropy;
   const auto type = z0.scalar_type();
-  const bool has_kernels = (type == torch::kFloat32 || type == torch::kFloat64) && y.device().is_cpu();
-  const bool is_plain = discrete && !options_.steps_per_sample && !options_.solver.observer &&
-                        options_.running_losses.empty() && !y.requires_grad();
-  const bool fits = z0.dim() == 2 && y.size(0) == z0.size(0) &&
+  const bool fits = z0.dim() == 2 && y.size(0) == z0.size(0) && y.device().is_cpu() && !y.requires_grad() &&
                     (is_label ? y.dim() == 1 : y.dim() == 2 && y.scalar_type() == type);
-  if (!has_kernels || !is_plain || !fits) return {};
-  const VectorField field = vector_field_of(z0, x, {}, options_.solver);
-  if (!why_not_fused(field, z0, options_.solver, *discrete, true).empty()) return {};
-  if (std::any_of(field.parameters.begin(), field.parameters.end(), is_computed)) return {};
+  if (!fits || !options_.running_losses.empty()) return {};
+  const std::optional<VectorField> field = field_in_one_piece(z0, x);
+  if (!field) return {};
   EndProgram end{.lowered = lower_answer(head, z0, y, loss)};
   if (!end.lowered.program) return {};
   for (const Tensor& tensor : end.lowered.tensors) {
@@ -229,8 +223,36 @@ Tensor NeuralOdeImpl::fused_loss(const Tensor& z0, const Tensor& x, const Tensor
     if (tensor.requires_grad()) end.parameters.push_back(tensor);
   }
   end.share = 1 / double(is_label ? y.size(0) : y.numel());
-  const EndLossResult result =
-      solve_for_loss(field, z0, {options_.first, options_.last}, options_.solver, *discrete, end);
+  return loss_in_one_piece(*field, z0, end);
+}
+
+Tensor NeuralOdeImpl::running_loss(const Tensor& x) {
+  require(!options_.running_losses.empty(), "the model has no running loss; give it one in `running_losses`");
+  require(x.dim() >= 1 && x.size(0) > 0, "the running loss is a mean over samples, got inputs ", x.sizes());
+  const Tensor z0 = options_.input_layer.is_empty() ? x : options_.input_layer.forward(x);
+  const double share = 1 / double(z0.size(0));
+  if (const std::optional<VectorField> field = field_in_one_piece(z0, x))
+    return loss_in_one_piece(*field, z0, {.share = share});
+  return run_from_start(z0, {options_.first, options_.last}, x, {}, options_.solver).running_loss[-1].sum() *
+         share;
+}
+
+std::optional<VectorField> NeuralOdeImpl::field_in_one_piece(const Tensor& z0, const Tensor& x) {
+  const auto* discrete = std::get_if<Discrete>(&options_.sensitivity);
+  const auto is_computed = [](const Tensor& tensor) { return tensor.grad_fn() != nullptr; };
+  const auto type = z0.scalar_type();
+  const bool has_kernels = type == torch::kFloat32 || type == torch::kFloat64;
+  if (!discrete || !has_kernels || z0.dim() != 2 || options_.steps_per_sample || options_.solver.observer)
+    return {};
+  VectorField field = vector_field_of(z0, x, {}, options_.solver);
+  if (!why_not_fused(field, z0, options_.solver, *discrete, true).empty()) return {};
+  if (std::any_of(field.parameters.begin(), field.parameters.end(), is_computed)) return {};
+  return field;
+}
+
+Tensor NeuralOdeImpl::loss_in_one_piece(const VectorField& field, const Tensor& z0, const EndProgram& end) {
+  const EndLossResult result = solve_for_loss(field, z0, {options_.first, options_.last}, options_.solver,
+                                              std::get<Discrete>(options_.sensitivity), end);
   reports_ = {result.report};
   return result.loss;
 }

@@ -22,6 +22,8 @@
 
 namespace fathom {
 
+struct EndProgram;
+
 struct NeuralOdeOptions {
   double first = 0;
   double last = 1;  ///< S
@@ -54,6 +56,9 @@ class NeuralOdeImpl : public torch::nn::Module {
   /// fast. The head stays the caller's: its parameters go to the optimiser with those of the ode. Labels are 0, 1, ...; none is ignored.
   ///   backward(ode->loss(x, y, {.head = head}));  // or ....backward(): the same through torch's engine, which takes its time
   Tensor loss(const Tensor& x, const Tensor& y, const Answer& answer = {});
+  /// The mean over the samples of the running losses' sum: the same as `solve(x).running_loss[-1].sum() / batch`, to rounding, and
+  /// in one piece like loss().
+  Tensor running_loss(const Tensor& x);
   /// (depths, batch, ...)
   Tensor trajectory(const Tensor& x, const std::vector<double>& depths);
   /// z as a function of depth, without graph.
@@ -90,6 +95,9 @@ class NeuralOdeImpl : public torch::nn::Module {
                           const Tensor& scale, const Solver& solver);
   /// In one piece; undefined where that cannot be.
   Tensor fused_loss(const Tensor& z0, const Tensor& x, const Tensor& y, DepthModule* head, AnswerLoss loss);
+  /// For samples that start at z0, where a loss of theirs can be had in one piece.
+  std::optional<VectorField> field_in_one_piece(const Tensor& z0, const Tensor& x);
+  Tensor loss_in_one_piece(const VectorField& field, const Tensor& z0, const EndProgram& end);
   Solution run_one_by_one(const Tensor& z0, const std::vector<double>& depths, const Tensor& control,
                           const Tensor& scale, const Solver& solver);
 

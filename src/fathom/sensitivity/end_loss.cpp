@@ -106,7 +106,9 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   request->batch = z0.size(0);
   request->field_parameters = field.parameters.size();
   std::vector<Tensor> sources = field.sources.empty() ? field.parameters : field.sources;
-  const Tensor start = z0.reshape(-1);
+  const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
+  const Tensor start =
+      running == 0 ? z0.reshape(-1) : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
   const auto any_wanted = [](const std::vector<Tensor>& tensors) {
     return std::any_of(tensors.begin(), tensors.end(),
                        [](const Tensor& each) { return each.requires_grad(); });

@@ -15,7 +15,7 @@ struct EndLossResult {
 };
 
 /// The loss of `end` at z(S), differentiable once into z0, the field's sources and the head's parameters. Only where
-/// why_not_fused() is empty and `end` has a program with tensors like z0, which is (batch, features).
+/// why_not_fused() is empty, z0 is (batch, features), and `end` has a program with tensors like it or the field running losses.
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
                              const Solver& solver, const Discrete& how, const EndProgram& end);
 

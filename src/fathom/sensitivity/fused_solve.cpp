@@ -102,14 +102,18 @@ template <class T> class Run final : public FusedSolve {
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
     FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
     answer.report->engine = "fused";
-    end_tensors_ = contiguous(end.lowered.tensors);
-    head_ = end.parameters;
-    head_place_of_ = places_of(end.lowered.tensors, end.parameters);
-    end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_), problem_.tiles,
-                                               problem_.threads);
     const fused::Buffer<T>& state = engine_->packed_state();
-    if (wanted.of_solve || wanted.of_head) end_adjoint_ = fused::Buffer<T>::raw(state.size());
-    answer.value = end_->evaluate(state.data(), problem_.rows(), end.share, end_adjoint_.data());
+    if (wanted.of_solve || wanted.of_head) end_adjoint_ = fused::Buffer<T>(state.size());
+    if (end.lowered.program) {
+      end_tensors_ = contiguous(end.lowered.tensors);
+      head_ = end.parameters;
+      head_place_of_ = places_of(end.lowered.tensors, end.parameters);
+      end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_),
+                                                 problem_.tiles, problem_.threads);
+      answer.value = end_->evaluate(state.data(), problem_.rows(), end.share, end_adjoint_.data());
+    } else {
+      answer.value = sum_running_losses(state.data(), end.share);
+    }
     report_ = answer.report;
     parameters_ = field.parameters;
     return answer;
@@ -167,6 +171,22 @@ template <class T> class Run final : public FusedSolve {
       options.activation_budget = activation_budget * problem_.threads;
       options.rate_budget = rate_budget;
     }
+  }
+
+  /// Of all samples, each with its share, which is their adjoint as well.
+  double sum_running_losses(const T* states, double share) {
+    const fused::Tiles& tiles = problem_.tiles;
+    double sum = 0;
+    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
+      for (std::int32_t row = problem_.program->features(); row < problem_.rows(); ++row) {
+        const std::size_t begin =
+            tiles.begin(tile, problem_.rows()) + std::size_t(row) * std::size_t(tiles.width(tile));
+        const T* losses = states + begin;
+        for (std::int32_t i = 0; i < tiles.samples(tile); ++i) sum += double(losses[i]);
+        if (end_adjoint_.size() > 0) std::fill_n(end_adjoint_.data() + begin, tiles.samples(tile), T(share));
+      }
+    }
+    return share * sum;
   }
 
   /// From the end of the solve, whose adjoint is known.

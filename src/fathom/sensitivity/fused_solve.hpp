@@ -39,7 +39,7 @@ FusedForward run_fused(const VectorField& field, const FlatField& flat, const Te
                        const std::vector<double>& depths, const Solver& solver,
                        const Sensitivity& sensitivity, bool differentiated);
 
-/// A loss at the end of a solve and its head, as lower_answer() gives it.
+/// A loss at the end of a solve and its head, as lower_answer() gives it; without a program, the running losses themselves.
 struct EndProgram {
   Lowered lowered = {};
   std::vector<Tensor> parameters = {};  ///< that want a gradient
@@ -57,7 +57,7 @@ struct FusedLoss {
   std::shared_ptr<SolveReport> report;
   std::unique_ptr<FusedSolve> solve;
 };
-/// From `start`, flat, to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
+/// From `start`, flat as for run_fused(), to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
                          const EndProgram& end, const LossWanted& wanted);
