@@ -31,24 +31,40 @@ EndLoss<T>::EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, 
 template <class T>
 double EndLoss<T>::evaluate(const T* states, std::int32_t rows, double share, T* adjoints) {
   const Tiles& tiles = problem_.tiles;
-  const std::size_t features = std::size_t(problem_.program->features());
-  for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+  begin();
   run_in_parallel(tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
-    Worker& worker = workers_[std::size_t(thread)];
-    const std::size_t width = std::size_t(tiles.width(tile));
-    std::copy_n(states + tiles.begin(tile, rows), features * width, worker.registers.data());
-    Frame<T> frame{.width = std::int32_t(width),
-                   .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rate.data()},
-                   .matrices = at_.matrices.data(),
-                   .signals = nullptr,
-                   .depth = 0};
-    problem_.kernels.evaluate(code_, frame);
-    const T* losses = worker.rate.data() + features * width;
-    double sum = 0;
-    for (std::int32_t i = 0; i < tiles.samples(tile); ++i) sum += double(losses[i]);
-    tile_sums_[std::size_t(tile)] = sum;
-    if (adjoints) pull_back(tile, worker, frame, rows, T(share), adjoints + tiles.begin(tile, rows));
+    const std::size_t begin = tiles.begin(tile, rows);
+    on_tile(tile, thread, states + begin, rows, share, adjoints ? adjoints + begin : nullptr);
   });
+  return finish(share);
+}
+
+template <class T> void EndLoss<T>::begin() {
+  for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+}
+
+template <class T>
+void EndLoss<T>::on_tile(std::int64_t tile, int thread, const T* states, std::int32_t rows, double share,
+                         T* adjoints) noexcept {
+  const Tiles& tiles = problem_.tiles;
+  const std::size_t features = std::size_t(problem_.program->features());
+  const std::size_t width = std::size_t(tiles.width(tile));
+  Worker& worker = workers_[std::size_t(thread)];
+  std::copy_n(states, features * width, worker.registers.data());
+  Frame<T> frame{.width = std::int32_t(width),
+                 .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rate.data()},
+                 .matrices = at_.matrices.data(),
+                 .signals = nullptr,
+                 .depth = 0};
+  problem_.kernels.evaluate(code_, frame);
+  const T* losses = worker.rate.data() + features * width;
+  double sum = 0;
+  for (std::int32_t i = 0; i < tiles.samples(tile); ++i) sum += double(losses[i]);
+  tile_sums_[std::size_t(tile)] = sum;
+  if (adjoints) pull_back(tile, worker, frame, rows, T(share), adjoints);
+}
+
+template <class T> double EndLoss<T>::finish(double share) {
   double total = 0;
   for (const double sum : tile_sums_) total += sum;
   gradient_.assign(problem_.weights.gradient_size(), 0.0);

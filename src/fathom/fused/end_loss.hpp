@@ -16,6 +16,11 @@ template <class T> class EndLoss {
   /// L of `states`, of which every tile has `rows` rows and the program reads the first. With `adjoints`, dL/d(states) is written
   /// there and dL/d(weights) is in gradient() afterwards.
   double evaluate(const T* states, std::int32_t rows, double share, T* adjoints);
+  /// The same, tile by tile: to begin with, on every tile with its own rows, and in the end.
+  void begin();
+  void on_tile(std::int64_t tile, int thread, const T* states, std::int32_t rows, double share,
+               T* adjoints) noexcept;
+  double finish(double share);
 
   const std::vector<double>& gradient() const { return gradient_; }  ///< (Weights::gradient_size)
   const Weights<T>& weights() const { return problem_.weights; }

@@ -109,10 +109,17 @@ template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
 }
 
 template <class T>
+T* Engine<T>::kept_registers(std::int64_t tile, int thread, std::optional<std::size_t> index) const {
+  if (!index) return nullptr;
+  if (is_final_ && *index > 0) return sequel_->registers(tile, thread, *index);
+  T* activations = room_.activations();
+  return activations ? activations + layout_.registers(problem_.tiles, tile, *index) : nullptr;
+}
+
+template <class T>
 T* Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) {
-  const bool is_kept = room_.activations() && index;
-  return is_kept ? room_.memory + layout_.registers(problem_.tiles, tile, *index)
-                 : scratch_[std::size_t(thread)].registers.data();
+  T* kept = kept_registers(tile, thread, index);
+  return kept ? kept : scratch_[std::size_t(thread)].registers.data();
 }
 
 template <class T>
@@ -126,7 +133,7 @@ void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, co
                  .matrices = at.matrices.data(),
                  .signals = at.signals.data(),
                  .depth = at.depth,
-                 .has_registers = (room_.activations() && index) || options_.adjoint};
+                 .has_registers = kept_registers(tile, thread, index) || options_.adjoint};
   problem_.kernels.evaluate(code_, frame);
   if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
 }
@@ -330,12 +337,25 @@ template <class T> double Engine<T>::curvature(const ode::Step& probe) {
   return checked_norm(tile_errors_, errors_, state_) / std::abs(probe.size());
 }
 
+template <class T> FinalStep<T> Engine<T>::final_step() const {
+  using First = typename StepRecord<T>::First;
+  FinalStep<T> step{.step = step_, .start = state_.data(), .rates = room_.memory, .layout = room_.layout};
+  if (first_stage_ == First::here) step.first = room_.activations();
+  if (first_stage_ == First::in_step_before) {
+    step.first = records_.back().activations;
+    step.first_place = end_rate_stage_;
+  }
+  return step;
+}
+
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = *options_.method;
   take_room();
   const bool has_first_rate = rate_known_at_ == RateKnown::at_first_stage;
   const bool is_known = !has_first_rate && prepare_first_rate(step);
   step_ = step;
+  is_final_ = sequel_ && step.end == last_;
+  if (is_final_) sequel_->begin(final_step());
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
   evaluations_ += std::int64_t(method.stages()) - 1;
   if (sums_) {
@@ -348,6 +368,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
     if (!has_first_rate) first_rate_of_tile(tile, thread, is_known);
     for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
     if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate, tile_size(tile));
+    if (is_final_) sequel_->follow(tile, thread, candidate);
     tile_finite_[std::size_t(tile)] = problem_.kernels.all_finite(candidate, tile_size(tile));
     if (!tile_finite_[std::size_t(tile)] || !estimates_error_) return;
     combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile), tile_size(tile));
@@ -374,12 +395,13 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
 template <class T> void Engine<T>::accept() {
   before_.swap(state_);
   state_.swap(candidate_);
-  if (options_.keeps_starts || sums_ == nullptr) {
+  const bool is_recorded = !is_final_ && (options_.keeps_starts || sums_ == nullptr);
+  if (is_recorded) {
     records_.push_back(
         {.step = step_, .activations = room_.activations(), .rates = room_.rates(), .first = first_stage_});
   }
   needs_room_ = true;  // at the next attempt: until then this one's dense stages may be asked for
-  if (options_.keeps_starts) keep_start();
+  if (is_recorded && options_.keeps_starts) keep_start();
   has_dense_stages_ = stage_count_ == options_.method->stages();
   rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
   if (sums_) accept_sums();
@@ -447,7 +469,7 @@ template <class T> void Engine<T>::save_state(std::size_t place) {
   for (std::int64_t tile = 0; saved_ && tile < problem_.tiles.count(); ++tile) {
     problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
   }
-  if (!records_.empty()) records_.back().saved.push_back({.place = place, .fraction = 1});
+  if (!records_.empty() && !is_final_) records_.back().saved.push_back({.place = place, .fraction = 1});
 }
 
 template <class T> void Engine<T>::save_inside(std::size_t place, double fraction) {

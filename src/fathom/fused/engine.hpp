@@ -34,12 +34,36 @@ struct EngineOptions {
   bool adjoint = false;  ///< integrates [y, a] with a' = -a df/dy, and int a df/dtheta beside it
 };
 
+/// A trial step that comes to the end of the solve, under way.
+template <class T> struct FinalStep {
+  ode::Step step = {};
+  const T* start = nullptr;      ///< (rows) of every tile
+  const T* first = nullptr;      ///< kept activations that have its first stage, null: none has, ...
+  std::size_t first_place = 0;   ///< ... as this one
+  const T* rates = nullptr;      ///< of its stages, ...
+  ActivationLayout layout = {};  ///< ... as they lie there
+};
+
+/// What follows on a tile that has come to the end of the solve, while its last step is in the nearest cache. The step may be
+/// rejected yet: then all begins again with another one.
+template <class T> class Sequel {
+ public:
+  virtual ~Sequel() = default;
+  virtual void begin(const FinalStep<T>& step) = 0;
+  /// Is stage `index` read again, and where are its registers to be? Not the first stage.
+  virtual T* registers(std::int64_t tile, int thread, std::size_t index) = 0;
+  virtual void follow(std::int64_t tile, int thread, const T* end) noexcept = 0;
+};
+
 template <class T> class Engine {
  public:
   /// `start`: (state size), for the adjoint followed by a, (state size). `saved` receives a state for each saved depth;
   /// with null, nothing is saved.
   Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
   ~Engine();
+
+  /// At depth `last`. The step that ends there has no record.
+  void follow_with(Sequel<T>& sequel, double last) { sequel_ = &sequel, last_ = last; }
 
   ode::StartNorms start_norms(const ode::Step& step);
   double curvature(const ode::Step& probe);
@@ -98,7 +122,10 @@ template <class T> class Engine {
   /// The rate at an argument, as stage `index` if it is one: for the adjoint, of whose sums it counts in.
   void evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                 std::optional<std::size_t> index);
+  /// Where somebody will read them, null: nowhere.
+  T* kept_registers(std::int64_t tile, int thread, std::optional<std::size_t> index) const;
   T* registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index);
+  FinalStep<T> final_step() const;
   void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                     Frame<T>& frame, std::optional<std::size_t> summed);
   const AtDepth<T>& at_depth(std::size_t index) const { return at_depth_[at_depth_.size() == 1 ? 0 : index]; }
@@ -162,6 +189,9 @@ template <class T> class Engine {
   std::int64_t rate_bytes_ = 0;
   Room room_, room_before_;  // of the step under way, or the last one accepted; of the one before it
   bool needs_room_ = true;
+  Sequel<T>* sequel_ = nullptr;
+  double last_ = 0;
+  bool is_final_ = false;  // the step under way, or the last one accepted: the sequel follows
 };
 
 }  // namespace fathom::fused

@@ -48,7 +48,9 @@ template <class T> struct StepPlan {
   const T* activations = nullptr;        // kept ones of this step, null: to be recomputed
   const T* first = nullptr;              // those that have its first stage, ...
   std::size_t first_place = 0;           // ... as this one
-  const T* rates = nullptr;              // kept rates, where activations are not
+  const T* rates = nullptr;              // kept rates, where activations are not, ...
+  ActivationLayout layout = {};          // ... as they lie there
+  bool is_near = false;                  // all stages but the first are in the worker's registers
 
   const T* kept(std::size_t stage) const { return stage == 0 ? first : activations; }
 };
@@ -61,6 +63,8 @@ struct StepMoves {
   void with_size(double by) { start -= by, end += by; }
   void with_stage(double c, double by) { start += (1 - c) * by, end += c * by; }
 };
+
+}  // namespace
 
 template <class T> class Sweep {
  public:
@@ -98,6 +102,37 @@ template <class T> class Sweep {
     if (pass.end_adjoint) add(adjoint_.data(), T(pass.end_scale), pass.end_adjoint, adjoint_.size());
   }
 
+  /// One step that is still under way, whose end has its adjoint in adjoint_begin().
+  void begin_last(const FinalStep<T>& last) {
+    last_record_ = {.step = last.step};
+    last_.clear();
+    last_.push_back(plan_of(last_record_));
+    StepPlan<T>& plan = last_.front();
+    plan.start = last.start;
+    plan.first = last.first;
+    plan.first_place = last.first_place;
+    plan.rates = last.rates;
+    plan.layout = last.layout;
+    plan.is_near = true;
+    for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+    std::fill_n(result_.inputs.data(), result_.inputs.size(), T(0));
+    begin_group(last_);
+  }
+  T* registers_of_last(std::int64_t tile, int thread, std::size_t index) {
+    return last_.front().needed[index] ? near_registers(workers_[std::size_t(thread)], tile, index) : nullptr;
+  }
+  void tile_of_last(std::int64_t tile, int thread) { walk_tile(last_, tile, thread); }
+  SweepResult<T> finish_last() {
+    count_evaluations(last_.front());
+    end_group(last_);
+    join_workers();
+    return std::move(result_);
+  }
+  Buffer<T>& adjoint() { return adjoint_; }
+  T* adjoint_begin(std::int64_t tile) const {
+    return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
+  }
+
   SweepResult<T> run() {
     if (problem_.tiles.count() == 0) return std::move(result_);
     const std::size_t most = steps_of_group();
@@ -109,9 +144,7 @@ template <class T> class Sweep {
       }
     }
     collect_start();
-    for (Worker& worker : workers_) {
-      for (std::size_t n = 0; n < result_.weights.size(); ++n) result_.weights[n] += worker.total[n];
-    }
+    join_workers();
     return std::move(result_);
   }
 
@@ -197,7 +230,10 @@ template <class T> class Sweep {
         plan.first_place = end_rate_stage_;
       }
     }
-    if (!wanted_.depths && !record.activations) plan.rates = record.rates;
+    if (!wanted_.depths && !record.activations) {
+      plan.rates = record.rates;
+      plan.layout = pass_.layout.of_rates();
+    }
     if (varies_) {
       plan.stages.resize(method_.c.size());
       for (std::size_t i = 0; i < method_.c.size(); ++i) {
@@ -216,26 +252,47 @@ template <class T> class Sweep {
       StepPlan<T>& plan = plans.back();
       const bool is_restored = n > stretch && !restored_.empty();
       plan.start = is_restored ? restored_[n - stretch - 1].data() : plan.record->start;
-      for (std::size_t i = 0; i < plan.needed.size(); ++i) {
-        result_.evaluations += plan.needed[i] ? 1 : 0;
-        result_.recomputed += plan.needed[i] && !plan.kept(i) ? 1 : 0;
-      }
+      count_evaluations(plan);
     }
+    begin_group(plans);
+    run_in_parallel(problem_.tiles.count(), problem_.threads,
+                    [&](std::int64_t tile, int thread) { walk_tile(plans, tile, thread); });
+    end_group(plans);
+  }
+
+  void begin_group(const std::vector<StepPlan<T>>& plans) {
     for (Worker& worker : workers_) {
       worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
       make_views(worker, sums_stages_ ? plans.size() * method_.c.size() : 1);
     }
-    run_in_parallel(problem_.tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
-      Worker& worker = workers_[std::size_t(thread)];
-      std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
-      for (std::size_t n = plans.size(); n-- > 0;) {
-        through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
-      }
-      for (std::size_t n = 0; n < worker.total.size(); ++n)
-        worker.total[n] += double(worker.gradient.data()[n]);
-    });
+  }
+
+  void walk_tile(const std::vector<StepPlan<T>>& plans, std::int64_t tile, int thread) {
+    Worker& worker = workers_[std::size_t(thread)];
+    std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
+    for (std::size_t n = plans.size(); n-- > 0;) {
+      through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
+    }
+    for (std::size_t n = 0; n < worker.total.size(); ++n)
+      worker.total[n] += double(worker.gradient.data()[n]);
+  }
+
+  void end_group(const std::vector<StepPlan<T>>& plans) {
     if (sums_stages_) join_stage_gradients(plans);
     for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
+  }
+
+  void count_evaluations(const StepPlan<T>& plan) {
+    for (std::size_t i = 0; i < plan.needed.size(); ++i) {
+      result_.evaluations += plan.needed[i] ? 1 : 0;
+      result_.recomputed += plan.needed[i] && !plan.kept(i) && !(plan.is_near && i > 0) ? 1 : 0;
+    }
+  }
+
+  void join_workers() {
+    for (Worker& worker : workers_) {
+      for (std::size_t n = 0; n < result_.weights.size(); ++n) result_.weights[n] += worker.total[n];
+    }
   }
 
   void make_views(Worker& worker, std::size_t stages) const {
@@ -299,28 +356,33 @@ template <class T> class Sweep {
 
   Frame<T> frame_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
     const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
-    const std::size_t width = std::size_t(problem_.tiles.width(tile));
+    const bool is_near = plan.is_near && i > 0;
     T* registers = worker.registers.data();
     T* rate = rate_of(plan, tile, worker, i);
     if (const T* kept = plan.kept(i)) {
       const std::size_t stage = i == 0 ? plan.first_place : i;
       registers = const_cast<T*>(kept) + pass_.layout.registers(problem_.tiles, tile, stage);
       rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
-    } else if (!plan.rates) {
-      registers += i * width * std::size_t(code_.register_rows);
+    } else if (is_near || !plan.rates) {
+      registers = near_registers(worker, tile, i);
     }
-    return {.width = std::int32_t(width),
+    return {.width = problem_.tiles.width(tile),
             .banks = {registers, problem_.inputs_of(tile), rate},
             .matrices = at.matrices.data(),
             .signals = at.signals.data(),
             .depth = at.depth,
-            .has_registers = plan.kept(i) || !plan.rates,
+            .has_registers = plan.kept(i) || is_near || !plan.rates,
             .signal_slopes = at.signal_slopes.data()};
+  }
+
+  T* near_registers(Worker& worker, std::int64_t tile, std::size_t i) const {
+    return worker.registers.data() +
+           i * std::size_t(problem_.tiles.width(tile)) * std::size_t(code_.register_rows);
   }
 
   /// k_i of a step whose activations are not kept.
   T* rate_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
-    if (plan.rates) return const_cast<T*>(plan.rates) + pass_.layout.of_rates().rate(problem_.tiles, tile, i);
+    if (plan.rates) return const_cast<T*>(plan.rates) + plan.layout.rate(problem_.tiles, tile, i);
     return worker.rates.data() + i * row_numbers(tile);
   }
 
@@ -494,10 +556,6 @@ template <class T> class Sweep {
     }
   }
 
-  T* adjoint_begin(std::int64_t tile) const {
-    return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
-  }
-
   const Pass<T>& pass_;
   Problem<T>& problem_;
   const ode::ButcherTableau& method_;
@@ -512,9 +570,48 @@ template <class T> class Sweep {
   std::vector<Worker> workers_;
   std::vector<Buffer<T>> restored_;
   SweepResult<T> result_;
+  StepRecord<T> last_record_;
+  std::vector<StepPlan<T>> last_;  // of the last step, alone
 };
 
-}  // namespace
+template <class T>
+LastStep<T>::LastStep(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
+                      EndLoss<T>* loss, double share, const SweepWanted& wanted)
+    : problem_(problem),
+      pass_{.problem = &problem, .method = method, .layout = layout},
+      loss_(loss),
+      share_(share),
+      sweep_(std::make_unique<Sweep<T>>(pass_, nullptr, wanted)) {}
+
+template <class T> LastStep<T>::~LastStep() = default;
+
+template <class T> void LastStep<T>::begin(const FinalStep<T>& step) {
+  has_followed_ = true;
+  sweep_->begin_last(step);
+  if (loss_) loss_->begin();
+}
+
+template <class T> T* LastStep<T>::registers(std::int64_t tile, int thread, std::size_t index) {
+  return sweep_->registers_of_last(tile, thread, index);
+}
+
+template <class T> void LastStep<T>::follow(std::int64_t tile, int thread, const T* end) noexcept {
+  T* adjoint = sweep_->adjoint_begin(tile);
+  if (loss_) {
+    loss_->on_tile(tile, thread, end, problem_.rows(), share_, adjoint);
+  } else {
+    const std::size_t width = std::size_t(problem_.tiles.width(tile));
+    std::fill_n(adjoint, width * std::size_t(problem_.rows()), T(0));
+    for (std::int32_t row = problem_.program->features(); row < problem_.rows(); ++row)
+      std::fill_n(adjoint + std::size_t(row) * width, problem_.tiles.samples(tile), T(share_));
+  }
+  sweep_->tile_of_last(tile, thread);
+}
+
+template <class T> typename LastStep<T>::Result LastStep<T>::finish() {
+  SweepResult<T> gradients = sweep_->finish_last();
+  return {.adjoint = std::move(sweep_->adjoint()), .gradients = std::move(gradients)};
+}
 
 template <class T>
 SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted) {
@@ -530,6 +627,8 @@ void read_input(const Problem<T>& problem, const SampleInput& input, const Buffe
   }
 }
 
+template class LastStep<float>;
+template class LastStep<double>;
 template SweepResult<float> pull_back(const Pass<float>&, const float*, const SweepWanted&);
 template SweepResult<double> pull_back(const Pass<double>&, const double*, const SweepWanted&);
 template void read_input(const Problem<float>&, const SampleInput&, const Buffer<float>&, float*);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "fathom/fused/end_loss.hpp"
 #include "fathom/fused/engine.hpp"
 
 namespace fathom::fused {
@@ -43,6 +44,38 @@ template <class T> struct SweepResult {
 /// `saved_adjoints`: dL/d(saved states), (depths, state size); null where only the end counts.
 template <class T>
 SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted);
+
+template <class T> class Sweep;
+
+/// The loss at the end and the way back through the last step, on each tile as soon as it is there: half of a short solve's
+/// activations never leave the nearest cache.
+template <class T> class LastStep final : public Sequel<T> {
+ public:
+  /// `layout`: the engine's. `loss`: null for the running losses themselves. A sample counts with `share`.
+  LastStep(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout, EndLoss<T>* loss,
+           double share, const SweepWanted& wanted);
+  ~LastStep() override;
+
+  void begin(const FinalStep<T>& step) override;
+  T* registers(std::int64_t tile, int thread, std::size_t index) override;
+  void follow(std::int64_t tile, int thread, const T* end) noexcept override;
+
+  bool has_followed() const { return has_followed_; }  ///< or had the solve no step?
+  /// After the solve: dL/d(start of the step), (rows) of every tile, and the step's part of the gradients. Once.
+  struct Result {
+    Buffer<T> adjoint;
+    SweepResult<T> gradients;
+  };
+  Result finish();
+
+ private:
+  Problem<T>& problem_;
+  Pass<T> pass_;
+  EndLoss<T>* loss_;
+  double share_;
+  std::unique_ptr<Sweep<T>> sweep_;
+  bool has_followed_ = false;
+};
 
 /// dL/d(a per-sample tensor), (batch, features), from the adjoints of the bank `inputs`.
 template <class T>

@@ -14,6 +14,10 @@ template <class T> using Tensors = std::vector<std::span<const T>>;
 
 /// Everything that depends on the depth of an evaluation and not on the sample.
 template <class T> struct AtDepth {
+  AtDepth() = default;
+  AtDepth(AtDepth&&) = default;  // no copies: `matrices` point into `storage`
+  AtDepth& operator=(AtDepth&&) = default;
+
   double depth = 0;
   std::vector<T> storage;
   std::vector<MatrixView<T>> matrices;

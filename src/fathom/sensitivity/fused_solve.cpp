@@ -98,21 +98,32 @@ template <class T> class Run final : public FusedSolve {
     fused::EngineOptions options = engine_options(solver);
     if (wanted.of_solve) keep_for_gradient(how, options);
     method_ = options.method;
-    engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
-    const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
-    FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
-    answer.report->engine = "fused";
-    const fused::Buffer<T>& state = engine_->packed_state();
-    if (wanted.of_solve || wanted.of_head) end_adjoint_ = fused::Buffer<T>(state.size());
     if (end.lowered.program) {
       end_tensors_ = contiguous(end.lowered.tensors);
       head_ = end.parameters;
       head_place_of_ = places_of(end.lowered.tensors, end.parameters);
       end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_),
                                                  problem_.tiles, problem_.threads);
-      answer.value = end_->evaluate(state.data(), problem_.rows(), end.share, end_adjoint_.data());
+    }
+    engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
+    std::optional<fused::LastStep<T>> last;
+    if (wanted.of_solve) {
+      const Wanted all = wanted_of(field);
+      last.emplace(problem_, method_, engine_->activation_layout(), end_.get(), end.share,
+                   fused::SweepWanted{.weights = wants_weights(all), .inputs = wants_inputs(all)});
+      engine_->follow_with(*last, depths.back());
+    }
+    const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
+    FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
+    answer.report->engine = "fused";
+    const fused::Buffer<T>& state = engine_->packed_state();
+    if (last && last->has_followed()) {
+      last_ = last->finish();
+      answer.value = end_ ? end_->finish(end.share) : sum_running_losses(state.data(), end.share);
     } else {
-      answer.value = sum_running_losses(state.data(), end.share);
+      if (wanted.of_solve || wanted.of_head) last_.adjoint = fused::Buffer<T>(state.size());
+      answer.value = end_ ? end_->evaluate(state.data(), problem_.rows(), end.share, last_.adjoint.data())
+                          : sum_running_losses(state.data(), end.share);
     }
     report_ = answer.report;
     parameters_ = field.parameters;
@@ -173,23 +184,21 @@ template <class T> class Run final : public FusedSolve {
     }
   }
 
-  /// Of all samples, each with its share, which is their adjoint as well.
-  double sum_running_losses(const T* states, double share) {
+  /// Of all samples, each with its share.
+  double sum_running_losses(const T* states, double share) const {
     const fused::Tiles& tiles = problem_.tiles;
     double sum = 0;
     for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
       for (std::int32_t row = problem_.program->features(); row < problem_.rows(); ++row) {
-        const std::size_t begin =
-            tiles.begin(tile, problem_.rows()) + std::size_t(row) * std::size_t(tiles.width(tile));
-        const T* losses = states + begin;
+        const T* losses =
+            states + tiles.begin(tile, problem_.rows()) + std::size_t(row) * std::size_t(tiles.width(tile));
         for (std::int32_t i = 0; i < tiles.samples(tile); ++i) sum += double(losses[i]);
-        if (end_adjoint_.size() > 0) std::fill_n(end_adjoint_.data() + begin, tiles.samples(tile), T(share));
       }
     }
     return share * sum;
   }
 
-  /// From the end of the solve, whose adjoint is known.
+  /// From where the last step, which has been pulled back with the loss, began.
   void pull_back_to_start(double scale, bool wants_start, const Wanted& wanted, LossGradients& gradients) {
     const fused::Pass<T> back{.problem = &problem_,
                               .method = method_,
@@ -199,12 +208,16 @@ template <class T> class Run final : public FusedSolve {
                               .depths = depths_,
                               .bound = depths_.size(),
                               .given = depths_.size(),
-                              .end_adjoint = end_adjoint_.data(),
+                              .end_adjoint = last_.adjoint.data(),
                               .end_scale = scale};
-    const fused::SweepResult<T> result = fused::pull_back<T>(
+    fused::SweepResult<T> result = fused::pull_back<T>(
         back, nullptr,
         {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .start = wants_start});
-    report_->backward_evaluations += result.evaluations;
+    const fused::SweepResult<T>& last = last_.gradients;
+    for (std::size_t n = 0; n < last.weights.size(); ++n) result.weights[n] += scale * last.weights[n];
+    for (std::size_t n = 0; n < std::min(last.inputs.size(), result.inputs.size()); ++n)
+      result.inputs.data()[n] += T(scale) * last.inputs.data()[n];
+    report_->backward_evaluations += result.evaluations + last.evaluations;
     if (wants_start) {
       gradients.start = torch::empty_like(start_);
       std::copy(result.start.begin(), result.start.end(), gradients.start.template data_ptr<T>());
@@ -278,6 +291,13 @@ template <class T> class Run final : public FusedSolve {
     fused::Engine<T>& engine;
   };
 
+  static Wanted wanted_of(const VectorField& field) {
+    Wanted wanted;
+    for (const Tensor& source : field.sources.empty() ? field.parameters : field.sources)
+      wanted.parameters.push_back(source.requires_grad());
+    return wanted;
+  }
+
   bool is_input(std::size_t tensor) const {
     const auto& inputs = problem_.program->inputs;
     return std::any_of(inputs.begin(), inputs.end(),
@@ -330,7 +350,7 @@ template <class T> class Run final : public FusedSolve {
   std::vector<Tensor> parameters_, head_, end_tensors_;
   std::vector<std::ptrdiff_t> head_place_of_;  // of each of end_tensors_
   std::unique_ptr<fused::EndLoss<T>> end_;
-  fused::Buffer<T> end_adjoint_;  // dL/d(state at the end), (rows) of every tile
+  typename fused::LastStep<T>::Result last_;  // the way back to where the last step began
   std::shared_ptr<SolveReport> report_;
 };
 
