@@ -65,7 +65,7 @@ class Lowering {
         build_.input(number_of(is_label ? y.to(type) : y), is_label ? 1 : std::int32_t(y.size(1)));
     build_.give(build_.zeros(build_.state().count));
     build_.give_loss(0, is_label ? build_.surprise(answer, wanted) : build_.distance(answer, wanted));
-    Lowered lowered = finished();
+    Lowered lowered = finished(/*passes_cheap_rows=*/false);
     if (lowered.program->varies_with_depth()) throw NoProgram{"a head that varies with depth has no kernel"};
     return lowered;
   }
@@ -79,13 +79,13 @@ class Lowering {
       build_.give_loss(std::int32_t(i), scale_ ? build_.scale(losses[i], *scale_) : losses[i]);
     }
     build_.give(scale_ ? build_.scale(rate, *scale_) : rate);
-    return finished();
+    return finished(/*passes_cheap_rows=*/true);
   }
 
  private:
-  Lowered finished() {
+  Lowered finished(bool passes_cheap_rows) {
     Lowered lowered;
-    lowered.program = std::make_shared<fused::Program>(std::move(build_).finish());
+    lowered.program = std::make_shared<fused::Program>(std::move(build_).finish(passes_cheap_rows));
     lowered.tensors = std::move(tensors_);
     return lowered;
   }

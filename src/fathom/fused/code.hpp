@@ -1,7 +1,7 @@
 /// What the kernels execute: a list of operations on the rows of a tile. Plain data without constructors or containers, so
 /// that it can be shared by code compiled for different instruction sets.
 ///
-/// A tile is `width` samples; a row is one feature of all of them, contiguous. Rows live in three banks.
+/// A tile is `width` samples; a row is one feature of all of them, contiguous. Rows live in four banks.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,10 @@ namespace fathom::fused {
 enum class Bank : std::uint8_t {
   registers,  ///< of one stage: its argument first, then what is computed on the way
   inputs,  ///< per-sample tensors that the field reads: controls, depths of samples; the same for all stages
-  rate     ///< of one stage: the answer
+  rate,    ///< of one stage: the answer
+  passing  ///< of one stage: registers that are cheap to find again from its argument, and not worth keeping
 };
-inline constexpr int bank_count = 3;
+inline constexpr int bank_count = 4;
 
 struct Rows {
   Bank bank = Bank::registers;
@@ -79,6 +80,7 @@ struct Code {
   std::int32_t cleared_count = 0;
   std::int32_t argument_rows = 0;
   std::int32_t register_rows = 0;
+  std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t rate_rows = 0;
 };
@@ -107,9 +109,10 @@ template <class T> struct Frame {
   /// Registers are written for somebody to read, forwards; have been written, backwards. If not, the way back finds those that
   /// it needs from the argument, which is in its registers, and the rate.
   bool has_registers = true;
+  bool has_passing = true;  ///< backwards: those have been written as well. If not, they are found again.
 
   // Backwards only.
-  T* adjoints[bank_count] = {};  ///< rate: given; inputs: added to, may be null; registers: overwritten
+  T* adjoints[bank_count] = {};  ///< rate: given; inputs: added to, may be null; others: overwritten
   const MatrixGradient<T>* gradients = nullptr;  ///< added to, times `gradient_scale`; may be null
   const T* signal_slopes = nullptr;
   T gradient_scale = 1;

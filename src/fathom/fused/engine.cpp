@@ -60,10 +60,11 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
   require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
   const std::size_t width = std::size_t(problem.tiles.widest());
+  const std::size_t stage_rows = std::size_t(code_.register_rows + code_.passing_rows);
   for (int thread = 0; thread < problem.threads; ++thread) {
     scratch_.push_back(
-        {.registers = Buffer<T>::raw(width * std::size_t(code_.register_rows)),
-         .adjoints = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.register_rows) : 0),
+        {.registers = Buffer<T>::raw(width * stage_rows),
+         .adjoints = Buffer<T>::raw(options_.adjoint ? width * stage_rows : 0),
          .argument = Buffer<T>::raw(width * std::size_t(rows_)),
          .seed = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
          .inputs = Buffer<T>(options_.adjoint ? width * std::size_t(code_.input_rows) : 0),
@@ -127,13 +128,16 @@ void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, co
                          std::optional<std::size_t> index) {
   const std::size_t width = std::size_t(problem_.tiles.width(tile));
   T* registers = registers_of(tile, thread, index);
+  const bool is_in_room = room_.activations() && index && !(is_final_ && *index > 0);
+  T* stage = is_in_room ? scratch_[std::size_t(thread)].registers.data() : registers;
   if (argument != registers) std::copy_n(argument, argument_size(tile), registers);
-  Frame<T> frame{.width = std::int32_t(width),
-                 .banks = {registers, problem_.inputs_of(tile), rate},
-                 .matrices = at.matrices.data(),
-                 .signals = at.signals.data(),
-                 .depth = at.depth,
-                 .has_registers = kept_registers(tile, thread, index) || options_.adjoint};
+  Frame<T> frame{
+      .width = std::int32_t(width),
+      .banks = {registers, problem_.inputs_of(tile), rate, stage + std::size_t(code_.register_rows) * width},
+      .matrices = at.matrices.data(),
+      .signals = at.signals.data(),
+      .depth = at.depth,
+      .has_registers = kept_registers(tile, thread, index) || options_.adjoint};
   problem_.kernels.evaluate(code_, frame);
   if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
 }
@@ -179,6 +183,8 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
   clear(scratch.stage_gradient);
   clear(scratch.inputs);
   frame.adjoints[int(Bank::registers)] = scratch.adjoints.data();
+  frame.adjoints[int(Bank::passing)] =
+      scratch.adjoints.data() + std::size_t(code_.register_rows) * std::size_t(frame.width);
   frame.adjoints[int(Bank::inputs)] = scratch.inputs.data();
   frame.adjoints[int(Bank::rate)] = scratch.seed.data();
   frame.gradients = share == 0 ? nullptr : block.views.data();

@@ -472,7 +472,11 @@ template <class T> class Machine {
   }
 
   void backwards() const {
-    if (!frame_.has_registers) restore_registers();
+    if (!frame_.has_registers) {
+      restore_registers();
+    } else if (!frame_.has_passing) {
+      restore_passing();
+    }
     for (std::int32_t n = 0; n < code_.cleared_count; ++n) {
       const Rows& rows = code_.cleared[n];
       __builtin_memset(adjoint(rows), 0, size(rows) * sizeof(T));
@@ -504,6 +508,12 @@ template <class T> class Machine {
       } else if (!is_known(code_.ops[n])) {
         forward(code_.ops[n]);
       }
+    }
+  }
+
+  void restore_passing() const {
+    for (std::int32_t n = 0; n < code_.op_count; ++n) {
+      if (code_.ops[n].out.bank == Bank::passing) forward(code_.ops[n]);
     }
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 /// Rows of a stage that are in use at once: those of a pair come and go.
 std::int32_t rows_in_use(const Program& program) {
-  std::int32_t rows = program.register_rows;
+  std::int32_t rows = program.register_rows + program.passing_rows;
   for (const Op& op : program.ops) rows -= op.is_pair_with_next ? op.out.count : 0;
   return rows;
 }
@@ -27,7 +27,8 @@ std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std:
   if (kernels.has_pairs && rows_in_use(program) <= few_rows) {
     width = batch / few_tiles < 4 * wanted ? 2 * wanted : 4 * wanted;
   }
-  while (width > 16 && std::size_t(width) * std::size_t(program.register_rows) * sizeof(T) > cache)
+  while (width > 16 &&
+         std::size_t(width) * std::size_t(program.register_rows + program.passing_rows) * sizeof(T) > cache)
     width /= 2;
   return width;
 }

@@ -44,6 +44,7 @@ Code Program::code() const {
           .cleared_count = std::int32_t(cleared.size()),
           .argument_rows = state_rows,
           .register_rows = register_rows,
+          .passing_rows = passing_rows,
           .input_rows = input_rows,
           .rate_rows = state_rows};
 }
@@ -224,19 +225,59 @@ void Builder::resolve_names() {
   }
 }
 
+/// A layer that reads few rows of the argument, and whose answer is read as a whole. Not one that runs as a pair.
+bool Builder::is_cheap(std::size_t n) const {
+  const std::vector<Op>& ops = program_.ops;
+  const Op& op = ops[n];
+  const Rows argument{Bank::registers, 0, program_.state_rows};
+  const bool is_small = op.kind == OpKind::layer && op.matrix >= 0 && op.slope.count == 0 &&
+                        op.first.count <= most_outer_rows && contains(argument, op.first) &&
+                        op.out.bank == Bank::registers;
+  if (!is_small) return false;
+  if (n + 1 < ops.size() && ops[n + 1].kind == OpKind::layer && ops[n + 1].matrix >= 0 &&
+      same(ops[n + 1].first, op.out) && can_pair(op, ops[n + 1]))
+    return false;
+  return std::all_of(ops.begin(), ops.end(), [&](const Op& other) {
+    const auto is_whole = [&](const Rows& rows) { return !overlap(rows, op.out) || same(rows, op.out); };
+    return is_whole(other.first) && is_whole(other.second) && is_whole(other.out);
+  });
+}
+
+void Builder::pass_cheap_rows() {
+  for (std::size_t n = 0; n < program_.ops.size(); ++n) {
+    if (!is_cheap(n)) continue;
+    const Rows from = program_.ops[n].out, to{Bank::passing, program_.passing_rows, from.count};
+    program_.passing_rows += from.count;
+    program_.register_rows -= from.count;
+    for (Op& op : program_.ops) {
+      for (Rows* rows : {&op.out, &op.first, &op.second, &op.slope}) {
+        if (same(*rows, from)) {
+          *rows = to;
+        } else if (rows->bank == Bank::registers && rows->begin >= from.begin + from.count) {
+          rows->begin -= from.count;  // the gap is closed
+        }
+      }
+    }
+  }
+}
+
 /// Goes through the operations backwards, as the kernels will, and notes who is the first to write each adjoint row.
 void Builder::plan_adjoints() {
   std::array<std::vector<bool>, bank_count> written;
   written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
+  written[std::size_t(Bank::passing)].resize(std::size_t(program_.passing_rows));
+  // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
+  const auto is_of_stage = [](const Rows& rows) {
+    return rows.bank == Bank::registers || rows.bank == Bank::passing;
+  };
   const auto is_written = [&](const Rows& rows, std::int32_t row) {
-    // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
-    return rows.bank != Bank::registers || written[0][std::size_t(rows.begin + row)];
+    return !is_of_stage(rows) || written[std::size_t(rows.bank)][std::size_t(rows.begin + row)];
   };
   const auto clear = [&](const Rows& rows) {
     for (std::int32_t row = 0; row < rows.count; ++row) {
       if (is_written(rows, row)) continue;
       program_.cleared.push_back(part(rows, row, 1));
-      written[0][std::size_t(rows.begin + row)] = true;
+      written[std::size_t(rows.bank)][std::size_t(rows.begin + row)] = true;
     }
   };
   const auto visit = [&](const Rows& rows) {
@@ -244,8 +285,8 @@ void Builder::plan_adjoints() {
     bool none = true;
     for (std::int32_t row = 0; row < rows.count; ++row) none = none && !is_written(rows, row);
     if (!none) clear(rows);
-    if (rows.bank == Bank::registers) {
-      const auto begin = written[0].begin() + rows.begin;
+    if (is_of_stage(rows)) {
+      const auto begin = written[std::size_t(rows.bank)].begin() + rows.begin;
       std::fill(begin, begin + rows.count, true);
     }
     return none;
@@ -264,7 +305,7 @@ void Builder::plan_adjoints() {
 void Builder::join_functions() {
   std::vector<Op>& ops = program_.ops;
   for (Op& reader : ops) {
-    if (reader.kind != OpKind::layer || reader.matrix < 0 || reader.first.bank != Bank::registers) continue;
+    if (reader.kind != OpKind::layer || reader.matrix < 0 || reader.first.bank == Bank::inputs) continue;
     const auto reads = [&](const Op& op) {
       return overlap(op.first, reader.first) || overlap(op.second, reader.first);
     };
@@ -289,8 +330,9 @@ bool Builder::can_pair(const Op& below, const Op& above) const {
          above.out.count <= most_outer_rows;
 }
 
-Program Builder::finish() && {
+Program Builder::finish(bool passes_cheap_rows) && {
   resolve_names();
+  if (passes_cheap_rows) pass_cheap_rows();
   std::vector<bool> given(std::size_t(program_.state_rows), false);
   for (const Op& op : program_.ops) {
     if (op.out.bank != Bank::rate) continue;

@@ -50,6 +50,7 @@ struct Program {
       0;  ///< of the argument: features of z, then running losses, which no operation reads
   std::int32_t loss_rows = 0;
   std::int32_t register_rows = 0;
+  std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t signal_size = 0;
 
@@ -97,7 +98,8 @@ class Builder {
   void give(Rows rate);
   void give_loss(std::int32_t place, Rows value);
 
-  Program finish() &&;
+  /// `passes_cheap_rows`: layers on few rows of the argument write to the bank `passing`.
+  Program finish(bool passes_cheap_rows = false) &&;
 
  private:
   struct Renamed {
@@ -111,9 +113,11 @@ class Builder {
   void place(Rows rows, Rows place);
   Rows resolved(Rows rows) const;
   void resolve_names();
+  void pass_cheap_rows();
   void plan_adjoints();
   void join_functions();
   bool can_pair(const Op& below, const Op& above) const;
+  bool is_cheap(std::size_t op) const;
 
   std::int32_t features_;
   Program program_;

@@ -85,8 +85,8 @@ template <class T> class Sweep {
     const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
     require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
     for (int thread = 0; thread < problem_.threads; ++thread) {
-      workers_.push_back({.registers = Buffer<T>::raw(width * std::size_t(code_.register_rows) * stages),
-                          .adjoints = Buffer<T>::raw(width * std::size_t(code_.register_rows)),
+      workers_.push_back({.registers = Buffer<T>::raw(width * stage_rows() * stages),
+                          .adjoints = Buffer<T>::raw(width * stage_rows()),
                           .rates = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
                           .pulled = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
                           .seed = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
@@ -150,8 +150,8 @@ template <class T> class Sweep {
 
  private:
   struct Worker {
-    Buffer<T> registers;  // (stages, registers) of a tile
-    Buffer<T> adjoints;   // (registers)
+    Buffer<T> registers;  // (stages, registers and passing rows) of a tile
+    Buffer<T> adjoints;   // (registers and passing rows)
     Buffer<T> rates;      // (stages, rows): k_i
     Buffer<T> pulled;     // (stages, rows): dL/d(argument of stage i)
     Buffer<T> seed;       // (rows): dL/dk_i
@@ -358,6 +358,7 @@ template <class T> class Sweep {
     const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
     const bool is_near = plan.is_near && i > 0;
     T* registers = worker.registers.data();
+    T* passing = passing_behind(registers, tile);
     T* rate = rate_of(plan, tile, worker, i);
     if (const T* kept = plan.kept(i)) {
       const std::size_t stage = i == 0 ? plan.first_place : i;
@@ -365,19 +366,25 @@ template <class T> class Sweep {
       rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
     } else if (is_near || !plan.rates) {
       registers = near_registers(worker, tile, i);
+      passing = passing_behind(registers, tile);
     }
     return {.width = problem_.tiles.width(tile),
-            .banks = {registers, problem_.inputs_of(tile), rate},
+            .banks = {registers, problem_.inputs_of(tile), rate, passing},
             .matrices = at.matrices.data(),
             .signals = at.signals.data(),
             .depth = at.depth,
             .has_registers = plan.kept(i) || is_near || !plan.rates,
+            .has_passing = !plan.kept(i),
             .signal_slopes = at.signal_slopes.data()};
   }
 
   T* near_registers(Worker& worker, std::int64_t tile, std::size_t i) const {
-    return worker.registers.data() +
-           i * std::size_t(problem_.tiles.width(tile)) * std::size_t(code_.register_rows);
+    return worker.registers.data() + i * std::size_t(problem_.tiles.width(tile)) * stage_rows();
+  }
+  std::size_t stage_rows() const { return std::size_t(code_.register_rows + code_.passing_rows); }
+  /// Behind the registers of a stage, or where they would be.
+  T* passing_behind(T* registers, std::int64_t tile) const {
+    return registers + std::size_t(code_.register_rows) * std::size_t(problem_.tiles.width(tile));
   }
 
   /// k_i of a step whose activations are not kept.
@@ -463,6 +470,7 @@ template <class T> class Sweep {
     Frame<T> frame = frame_of(plan, tile, worker, i);
     if (!frame.has_registers) find_argument(plan, tile, worker, i, frame.banks[0]);
     frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
+    frame.adjoints[int(Bank::passing)] = passing_behind(worker.adjoints.data(), tile);
     frame.adjoints[int(Bank::rate)] = seed;
     frame.adjoints[int(Bank::inputs)] =
         wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
@@ -533,7 +541,8 @@ template <class T> class Sweep {
       T* adjoint = adjoint_begin(tile);
       if (wanted_.depths) {
         Frame<T> frame{.width = problem_.tiles.width(tile),
-                       .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rates.data()},
+                       .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rates.data(),
+                                 passing_behind(worker.registers.data(), tile)},
                        .matrices = at_first.matrices.data(),
                        .signals = at_first.signals.data(),
                        .depth = at_first.depth};
