@@ -198,7 +198,7 @@ TEST(Programs, PassTheFunctionOfALayerThatOneOtherReads) {
   const Program program = chains();
   std::vector<FunctionKind> passed;
   for (const Op& op : program.ops) {
-    if (op.function_is_passed) passed.push_back(op.function.kind);
+    if (op.reader >= 0) passed.push_back(op.function.kind);
   }
   EXPECT_EQ(passed, (std::vector{FunctionKind::elu, FunctionKind::silu}));
   expect_gradients_of_finite_differences(program);

@@ -110,34 +110,28 @@ template <class T> void Engine<T>::prepare(std::size_t index, double depth) {
 }
 
 template <class T>
-T* Engine<T>::kept_registers(std::int64_t tile, int thread, std::optional<std::size_t> index) const {
-  if (!index) return nullptr;
-  if (is_final_ && *index > 0) return sequel_->registers(tile, thread, *index);
-  T* activations = room_.activations();
-  return activations ? activations + layout_.registers(problem_.tiles, tile, *index) : nullptr;
-}
-
-template <class T>
-T* Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) {
-  T* kept = kept_registers(tile, thread, index);
-  return kept ? kept : scratch_[std::size_t(thread)].registers.data();
+auto Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) -> StageRows {
+  T* scratch = scratch_[std::size_t(thread)].registers.data();
+  const std::size_t behind = std::size_t(code_.register_rows) * std::size_t(problem_.tiles.width(tile));
+  if (index && is_final_ && *index > 0) {
+    if (T* near = sequel_->registers(tile, thread, *index)) return {near, near + behind, true};
+  } else if (T* activations = room_.activations(); activations && index) {
+    return {activations + layout_.registers(problem_.tiles, tile, *index), scratch + behind, true};
+  }
+  return {scratch, scratch + behind, options_.adjoint};
 }
 
 template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                          std::optional<std::size_t> index) {
-  const std::size_t width = std::size_t(problem_.tiles.width(tile));
-  T* registers = registers_of(tile, thread, index);
-  const bool is_in_room = room_.activations() && index && !(is_final_ && *index > 0);
-  T* stage = is_in_room ? scratch_[std::size_t(thread)].registers.data() : registers;
-  if (argument != registers) std::copy_n(argument, argument_size(tile), registers);
-  Frame<T> frame{
-      .width = std::int32_t(width),
-      .banks = {registers, problem_.inputs_of(tile), rate, stage + std::size_t(code_.register_rows) * width},
-      .matrices = at.matrices.data(),
-      .signals = at.signals.data(),
-      .depth = at.depth,
-      .has_registers = kept_registers(tile, thread, index) || options_.adjoint};
+  const StageRows rows = registers_of(tile, thread, index);
+  if (argument != rows.registers) std::copy_n(argument, argument_size(tile), rows.registers);
+  Frame<T> frame{.width = problem_.tiles.width(tile),
+                 .banks = {rows.registers, problem_.inputs_of(tile), rate, rows.passing},
+                 .matrices = at.matrices.data(),
+                 .signals = at.signals.data(),
+                 .depth = at.depth,
+                 .has_registers = rows.are_read};
   problem_.kernels.evaluate(code_, frame);
   if (options_.adjoint) pull_adjoint(tile, thread, at, argument, rate, frame, index);
 }
@@ -205,8 +199,10 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
 template <class T>
 void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base,
                         T* out, std::size_t size) const {
+  const T* rates = stage(tile, 0);
+  const std::size_t stride = tile_size(tile);
   Combination<T> sum;
-  for (std::size_t j = 0; j < weights.size(); ++j) sum.add(stage(tile, j), h * weights[j]);
+  for (std::size_t j = 0; j < weights.size(); ++j) sum.add(rates + j * stride, h * weights[j]);
   sum.write(problem_.kernels, out, base, size);
 }
 
@@ -216,7 +212,7 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
   const bool at_candidate = index == end_rate_stage_ && index < options_.method->stages();
   T* argument = at_candidate       ? candidate_.data() + begin(tile)
                 : options_.adjoint ? scratch_[std::size_t(thread)].argument.data()
-                                   : registers_of(tile, thread, index);
+                                   : registers_of(tile, thread, index).registers;
   const bool is_state = at_candidate || options_.adjoint;
   combine(tile, options_.method->a[index], step_.size(), from, argument,
           is_state ? tile_size(tile) : argument_size(tile));

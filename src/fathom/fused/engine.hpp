@@ -100,6 +100,12 @@ template <class T> class Engine {
     T* activations() const { return is_kept && layout.register_rows > 0 ? memory : nullptr; }
     T* rates() const { return is_kept && layout.register_rows == 0 ? memory : nullptr; }
   };
+  /// Where a stage computes.
+  struct StageRows {
+    T* registers = nullptr;
+    T* passing = nullptr;
+    bool are_read = false;  // by the way back, or by nobody
+  };
   struct Scratch {
     Buffer<T> registers, adjoints, argument, seed, inputs, stage_gradient;
     std::vector<double> by_sample;
@@ -122,9 +128,7 @@ template <class T> class Engine {
   /// The rate at an argument, as stage `index` if it is one: for the adjoint, of whose sums it counts in.
   void evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                 std::optional<std::size_t> index);
-  /// Where somebody will read them, null: nowhere.
-  T* kept_registers(std::int64_t tile, int thread, std::optional<std::size_t> index) const;
-  T* registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index);
+  StageRows registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index);
   FinalStep<T> final_step() const;
   void pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                     Frame<T>& frame, std::optional<std::size_t> summed);

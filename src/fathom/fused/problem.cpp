@@ -20,13 +20,12 @@ std::int32_t rows_in_use(const Program& program) {
 /// errors over tiles, and with it the steps, are the same for any.
 template <class T>
 std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std::int64_t batch) {
-  constexpr std::int32_t wanted = sizeof(T) == 4 ? 64 : 32;
+  constexpr std::int32_t narrow = sizeof(T) == 4 ? 64 : 32;
   constexpr std::size_t cache = 256 * 1024;
   constexpr std::int32_t few_rows = 32, few_tiles = 4;
-  std::int32_t width = wanted;
-  if (kernels.has_pairs && rows_in_use(program) <= few_rows) {
-    width = batch / few_tiles < 4 * wanted ? 2 * wanted : 4 * wanted;
-  }
+  const bool has_few_rows = kernels.has_pairs && rows_in_use(program) <= few_rows;
+  std::int32_t width = has_few_rows ? 4 * narrow : kernels.has_pairs ? 2 * narrow : narrow;
+  if (width > narrow && batch / few_tiles < width) width /= 2;
   while (width > 16 &&
          std::size_t(width) * std::size_t(program.register_rows + program.passing_rows) * sizeof(T) > cache)
     width /= 2;
