@@ -104,7 +104,7 @@ template <class T> struct Trial {
   const Kernels<T>& kernels;
   std::int32_t width;
   Program program;
-  bool has_registers = true;
+  bool has_registers = true, has_passing = true;
   std::vector<T> argument_gradient, input_gradient, weight_gradient;
   double depth_gradient = 0;
 
@@ -116,7 +116,8 @@ template <class T> struct Trial {
     AtDepth<T> at;
     weights.prepare(depth, true, at);
     const std::size_t w = std::size_t(width);
-    Buffer<T> registers(w * std::size_t(program.register_rows)), adjoints(registers.size());
+    const std::size_t kept = w * std::size_t(program.register_rows);
+    Buffer<T> registers(kept + w * std::size_t(program.passing_rows)), adjoints(registers.size());
     std::vector<T> bank = inputs, rate(w * std::size_t(program.state_rows)), up = seed;
     std::copy(argument.begin(), argument.end(), registers.data());
     std::fill_n(adjoints.data(), adjoints.size(), T(777));  // nobody may rely on zeros
@@ -125,12 +126,13 @@ template <class T> struct Trial {
     std::vector<T> stage_gradient(weights.stage_gradient_size()), by_depth(w);
     const auto views = weights.views(weight_gradient, stage_gradient);
     Frame<T> frame{.width = width,
-                   .banks = {registers.data(), bank.data(), rate.data()},
+                   .banks = {registers.data(), bank.data(), rate.data(), registers.data() + kept},
                    .matrices = at.matrices.data(),
                    .signals = at.signals.data(),
                    .depth = depth,
                    .has_registers = has_registers,
-                   .adjoints = {adjoints.data(), input_gradient.data(), up.data()},
+                   .has_passing = has_passing,
+                   .adjoints = {adjoints.data(), input_gradient.data(), up.data(), adjoints.data() + kept},
                    .gradients = views.data(),
                    .signal_slopes = at.signal_slopes.data(),
                    .depth_adjoint = by_depth.data()};
@@ -139,6 +141,7 @@ template <class T> struct Trial {
     for (std::size_t n = 0; n < rate.size(); ++n) loss += double(seed[n]) * double(rate[n]);
     if (!has_registers)
       std::fill(registers.data() + argument.size(), registers.data() + registers.size(), T(777));
+    if (!has_passing) std::fill(registers.data() + kept, registers.data() + registers.size(), T(777));
     kernels.pull_back(program.code(), frame);
     weights.spread(at, stage_gradient, std::span<T>(weight_gradient));
     depth_gradient = weights.along_depth(at, stage_gradient);
@@ -198,10 +201,68 @@ TEST(Programs, PassTheFunctionOfALayerThatOneOtherReads) {
   const Program program = chains();
   std::vector<FunctionKind> passed;
   for (const Op& op : program.ops) {
-    if (op.reader >= 0) passed.push_back(op.function.kind);
+    if (op.function_is_passed) passed.push_back(op.function.kind);
   }
   EXPECT_EQ(passed, (std::vector{FunctionKind::elu, FunctionKind::silu}));
   expect_gradients_of_finite_differences(program);
+}
+
+/// Three first layers on two rows of the state: one that only the next layer reads, one that a loss reads as well, and one that is a
+/// part of a larger block, which has to stay together.
+Program with_first_layers(bool passes) {
+  Builder build(3, 5);
+  const Rows z = Builder::part(build.state(), 1, 2);
+  build.input(6, 2), build.input(7, 1);
+  const std::int32_t first = build.matrix({.weight = 0, .bias = 1, .outputs = 4, .inputs = 2});
+  const std::int32_t second = build.matrix({.weight = 2, .bias = 3, .outputs = 5, .inputs = 4});
+  const std::int32_t last = build.matrix({.weight = 4, .bias = 5, .outputs = 3, .inputs = 5});
+  const auto deep = [&](Rows hidden) {
+    return build.layer(build.layer(hidden, second, {FunctionKind::sigmoid}), last, {FunctionKind::tanh});
+  };
+  const Rows alone = build.layer(z, first, {FunctionKind::tanh});
+  const Rows shared = build.layer(z, first, {FunctionKind::elu, 0.7});
+  const Rows part = build.layer(z, first, {FunctionKind::sigmoid});
+  const Rows kept = build.layer(z, first, {FunctionKind::softplus});
+  const Rows block = build.joined({part, Builder::part(build.state(), 0, 1)});
+  build.give_loss(0, build.squares(shared));
+  build.give_loss(1, build.squares(block));
+  build.give_loss(2, build.norm(kept));
+  for (std::int32_t index = 3; index < 5; ++index) build.give_loss(index, build.zeros(1));
+  build.give(build.add(build.add(deep(alone), deep(shared)), build.layer(block, last, {})));
+  return std::move(build).finish(passes);
+}
+
+template <class T> void expect_same_gradients_from_passing_rows() {
+  const std::vector<std::size_t> sizes = {8, 4, 20, 5, 15, 3};
+  for (const Kernels<T>* kernels : available_kernels<T>()) {
+    for (std::int32_t width : {1, kernels->lanes, 3 * kernels->lanes}) {
+      Numbers numbers;
+      const auto some = [&](std::size_t count) {
+        const std::vector<double> values = numbers.some(count);
+        return std::vector<T>(values.begin(), values.end());
+      };
+      std::vector<std::vector<T>> tensors;
+      for (std::size_t size : sizes) tensors.push_back(some(size));
+      const std::size_t w = std::size_t(width);
+      const std::vector<T> argument = some(8 * w), inputs = some(3 * w), seed = some(8 * w);
+      Trial<T> kept(*kernels, width, with_first_layers(false));
+      const double expected = kept.run(tensors, argument, inputs, 0.7, seed);
+      for (const bool has_passing : {true, false}) {
+        Trial<T> passing(*kernels, width, with_first_layers(true));
+        passing.has_passing = has_passing;
+        EXPECT_EQ(passing.program.passing_rows, 8) << "the two that are read as a whole";
+        EXPECT_EQ(passing.program.register_rows + 8, kept.program.register_rows);
+        EXPECT_EQ(passing.run(tensors, argument, inputs, 0.7, seed), expected);
+        EXPECT_EQ(passing.argument_gradient, kept.argument_gradient) << kernels->name << " width " << width;
+        EXPECT_EQ(passing.weight_gradient, kept.weight_gradient) << kernels->name << " width " << width;
+      }
+    }
+  }
+}
+
+TEST(Programs, FindPassingRowsAgain) {
+  expect_same_gradients_from_passing_rows<float>();
+  expect_same_gradients_from_passing_rows<double>();
 }
 
 /// state -> (a layer) -> hidden -> outputs, with a running loss that reads the state as well, or the outputs before they become

@@ -157,6 +157,34 @@ TEST(LossInOnePiece, IsTorchsWithAdaptiveStepsAndBreakPoints) {
   for (std::size_t i = 0; i < given.size(); ++i) EXPECT_LT(distance(given[i], expected[i]), 1e-10) << i;
 }
 
+/// The way back begins with a tile's last step, before the step is accepted: what a rejected one has left must not count.
+TEST(LossInOnePiece, IsTorchsWhereTheLastStepWasRejectedFirst) {
+  for (const bool is_controlled : {false, true}) {
+    for (const bool varies : {false, true}) {
+      torch::manual_seed(5);
+      const std::int64_t inputs = is_controlled ? 4 : 2;
+      MlpOptions options{.features = {inputs, 8, 9, 2}};
+      if (varies) options.basis = fourier({.harmonics = 1});
+      Solver solver = adaptive(dopri5(), 1e-7);
+      std::get<AdaptiveSteps>(solver.steps).first_step = 3;
+      NeuralOde ode(is_controlled ? controlled(mlp(options)) : depth_varying(mlp(options)),
+                    NeuralOdeOptions{.last = 3, .solver = solver, .input_layer = nn::Linear(2, 2)});
+      ode->to(torch::kFloat64);
+      for (const Tensor& parameter : ode->parameters()) parameter.data().mul_(2);  // steep enough
+      const Tensor x = 2 * torch::randn({70, 2}, torch::kFloat64), y = torch::randn({70, 2}, torch::kFloat64);
+      x.requires_grad_();
+      std::vector<Tensor> variables = ode->parameters();
+      variables.push_back(x);
+      const auto given = torch::autograd::grad({ode->loss(x, y)}, variables);
+      EXPECT_GT(ode->report().rejected, 0);
+      const auto expected = torch::autograd::grad({torch::mse_loss(ode->forward(x), y)}, variables);
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        EXPECT_LT(distance(given[i], expected[i]), 1e-12) << i << (varies ? ", varies" : "");
+      }
+    }
+  }
+}
+
 TEST(LossInOnePiece, ReadsLabelsThatAreNotContiguous) {
   NeuralOde ode(autonomous(mlp({.features = {3, 4, 3}})));
   const Tensor x = torch::randn({6, 3}), wide = torch::tensor({0, 9, 1, 9, 2, 9, 0, 9, 1, 9, 2, 9});
@@ -199,9 +227,10 @@ TEST(LossInOnePiece, GivesTheSameGradientTwiceWhereItsGraphIsKept) {
   nn::Linear head(2, 1);
   const Tensor loss = ode->loss(torch::randn({40, 2}), torch::zeros({40, 1}), {.head = head});
   loss.backward({}, /*retain_graph=*/true);
-  const Tensor once = head->weight.grad().clone();
+  const Tensor once = head->weight.grad().clone(), once_of_ode = ode->parameters()[0].grad().clone();
   loss.backward();
   EXPECT_TRUE(torch::equal(head->weight.grad(), 2 * once));
+  EXPECT_TRUE(torch::equal(ode->parameters()[0].grad(), 2 * once_of_ode));
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 

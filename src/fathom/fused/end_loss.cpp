@@ -82,14 +82,13 @@ void EndLoss<T>::pull_back(std::int64_t tile, Worker& worker, Frame<T>& frame, s
   // Padding repeats a sample and must not count it again.
   std::fill_n(worker.seed.data(), width * std::size_t(code_.rate_rows), T(0));
   std::fill_n(worker.seed.data() + features * width, problem_.tiles.samples(tile), share);
-  std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
   frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
   frame.adjoints[int(Bank::rate)] = worker.seed.data();
   frame.gradients = worker.views.data();
   problem_.kernels.pull_back(code_, frame);
   std::copy_n(worker.adjoints.data(), features * width, adjoints);
   std::fill_n(adjoints + features * width, (std::size_t(rows) - features) * width, T(0));
-  for (std::size_t n = 0; n < worker.total.size(); ++n) worker.total[n] += double(worker.gradient.data()[n]);
+  problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
 }
 
 template class EndLoss<float>;

@@ -56,7 +56,7 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
               .register_rows = std::size_t(code_.register_rows),
               .rate_rows = std::size_t(code_.rate_rows)},
       activations_(problem.padded(std::int32_t(layout_.rows()))),
-      rates_(problem.padded(std::int32_t(layout_.of_rates().rows()))) {
+      rates_(state_.size() * stage_count_) {
   require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
   const std::size_t width = std::size_t(problem.tiles.widest());
@@ -310,6 +310,7 @@ double Engine<T>::checked_norm(std::vector<TileError>& found, const Buffer<T>& v
 
 template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step) {
   const bool is_known = prepare_first_rate(step);
+  known_stages_ = 1;
   state_norms_.resize(tile_errors_.size());
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* state = state_.data() + begin(tile);
@@ -360,6 +361,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   if (is_final_) sequel_->begin(final_step());
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
   evaluations_ += std::int64_t(method.stages()) - 1;
+  known_stages_ = method.stages();
   if (sums_) {
     for (auto& part : sums_->by_thread) clear(part.inner.values), clear(part.last.values);
     clear(sums_->inputs.inner), clear(sums_->inputs.last);
@@ -464,6 +466,7 @@ template <class T> void Engine<T>::finish_dense_stages() {
     }
   });
   has_dense_stages_ = true;
+  known_stages_ = stage_count_;
   if (end_rate_stage_ > 0) rate_known_at_ = RateKnown::at_end_rate_stage;
 }
 
@@ -541,7 +544,7 @@ template <class T> std::string Engine<T>::offender() const {
     const std::string found = first_non_finite(tile, candidate_.data() + begin(tile));
     if (!found.empty()) return found;
   }
-  for (std::size_t i = 0; i < stage_count_; ++i) {
+  for (std::size_t i = 0; i < known_stages_; ++i) {
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
       const std::string found = first_non_finite(tile, stage(tile, i));
       if (!found.empty()) return "rate of " + found;

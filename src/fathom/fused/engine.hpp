@@ -1,5 +1,5 @@
 /// The loop's engine for fields that are programs: all stages of a step on one tile of samples before the next tile starts,
-/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step.
+/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step, but what a Sequel does in the last.
 ///
 ///   Problem<float> problem{...};
 ///   Engine<float> engine(problem, solver...);
@@ -62,8 +62,8 @@ template <class T> class Engine {
   Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
   ~Engine();
 
-  /// At depth `last`. The step that ends there has no record.
-  void follow_with(Sequel<T>& sequel, double last) { sequel_ = &sequel, last_ = last; }
+  /// At depth `last`, until another one or null is given. The step that ends there has no record.
+  void follow_with(Sequel<T>* sequel, double last) { sequel_ = sequel, last_ = last; }
 
   ode::StartNorms start_norms(const ode::Step& step);
   double curvature(const ode::Step& probe);
@@ -181,6 +181,7 @@ template <class T> class Engine {
   RateKnown rate_known_at_ = RateKnown::nowhere;
   typename StepRecord<T>::First first_stage_ = StepRecord<T>::First::recomputed;
   bool has_dense_stages_ = false;
+  std::size_t known_stages_ = 0;  // of the step under way, or the last one accepted
   std::int64_t evaluations_ = 0;
   std::int64_t stride_;
   std::int64_t kept_starts_ = 0;

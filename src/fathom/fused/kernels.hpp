@@ -57,6 +57,8 @@ template <class T> struct Kernels {
   void (*scaled_error)(ErrorFrame<T>&);
   /// sum_i a[i] b[i] over the first `samples` of each row.
   double (*dot)(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::int32_t samples);
+  /// totals += values, values = 0
+  void (*move_to_totals)(T* values, double* totals, std::size_t size);
   bool (*all_finite)(const T* values, std::size_t size);
   void (*adam)(const AdamFrame<T>&);
   /// The elementwise functions by themselves, for tests: value and slope of `count` numbers.

@@ -997,6 +997,15 @@ double dot(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::i
   return sum;
 }
 
+template <class T> void move_to_totals(T* given_values, double* given_totals, std::size_t size) {
+  T* __restrict__ values = given_values;
+  double* __restrict__ totals = given_totals;
+  for (std::size_t n = 0; n < size; ++n) {
+    totals[n] += double(values[n]);
+    values[n] = 0;
+  }
+}
+
 template <class T> bool all_finite(const T* values, std::size_t size) {
   // x - x is 0 for a finite x and NaN otherwise.
   V<T> differences{};
@@ -1034,5 +1043,5 @@ void apply(const Function& function, const T* in, T* out, T* slope, std::size_t 
 
 template <class T>
 constexpr Kernels<T> table(const char* name) {
-  return {name, lanes<T>, has_pairs<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, all_finite<T>, adam<T>, apply<T>};
+  return {name, lanes<T>, has_pairs<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, move_to_totals<T>, all_finite<T>, adam<T>, apply<T>};
 }

@@ -22,8 +22,9 @@ template <class T>
 std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std::int64_t batch) {
   constexpr std::int32_t narrow = sizeof(T) == 4 ? 64 : 32;
   constexpr std::size_t cache = 256 * 1024;
-  constexpr std::int32_t few_rows = 32, few_tiles = 4;
+  constexpr std::int32_t few_rows = 32;
   const bool has_few_rows = kernels.has_pairs && rows_in_use(program) <= few_rows;
+  const std::int32_t few_tiles = has_few_rows ? 4 : 8;  // enough for threads to share
   std::int32_t width = has_few_rows ? 4 * narrow : kernels.has_pairs ? 2 * narrow : narrow;
   if (width > narrow && batch / few_tiles < width) width /= 2;
   while (width > 16 &&

@@ -23,6 +23,8 @@ bool overlap(const Rows& a, const Rows& b) {
   return a.bank == b.bank && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
 
+bool is_of_stage(const Rows& rows) { return rows.bank == Bank::registers || rows.bank == Bank::passing; }
+
 /// Is function' found from the function's value alone, cheaply and without loss?
 bool slope_follows_from_value(FunctionKind kind) {
   return kind != FunctionKind::softplus && kind != FunctionKind::silu;
@@ -267,9 +269,6 @@ void Builder::plan_adjoints() {
   written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
   written[std::size_t(Bank::passing)].resize(std::size_t(program_.passing_rows));
   // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
-  const auto is_of_stage = [](const Rows& rows) {
-    return rows.bank == Bank::registers || rows.bank == Bank::passing;
-  };
   const auto is_written = [&](const Rows& rows, std::int32_t row) {
     return !is_of_stage(rows) || written[std::size_t(rows.bank)][std::size_t(rows.begin + row)];
   };
@@ -305,7 +304,7 @@ void Builder::plan_adjoints() {
 void Builder::join_functions() {
   std::vector<Op>& ops = program_.ops;
   for (Op& reader : ops) {
-    if (reader.kind != OpKind::layer || reader.matrix < 0 || reader.first.bank == Bank::inputs) continue;
+    if (reader.kind != OpKind::layer || reader.matrix < 0 || !is_of_stage(reader.first)) continue;
     const auto reads = [&](const Op& op) {
       return overlap(op.first, reader.first) || overlap(op.second, reader.first);
     };
@@ -326,7 +325,7 @@ bool Builder::can_pair(const Op& below, const Op& above) const {
   const auto has_bias = [&](const Op& op) { return program_.matrices[std::size_t(op.matrix)].bias >= 0; };
   return below.matrix >= 0 && has_bias(below) && has_bias(above) && below.slope.count == 0 &&
          above.slope.count == 0 && above.function.kind == FunctionKind::identity &&
-         below.first.bank == Bank::registers && below.first.count <= most_outer_rows &&
+         is_of_stage(below.first) && below.first.count <= most_outer_rows &&
          above.out.count <= most_outer_rows;
 }
 

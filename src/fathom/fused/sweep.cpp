@@ -114,10 +114,7 @@ template <class T> class Sweep {
     plan.rates = last.rates;
     plan.layout = last.layout;
     plan.is_near = true;
-    for (Worker& worker : workers_) {
-      add_to_total(worker);
-      std::fill(worker.total.begin(), worker.total.end(), 0.0);
-    }
+    for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
     std::fill_n(result_.inputs.data(), result_.inputs.size(), T(0));
     begin_group(last_);
   }
@@ -153,14 +150,13 @@ template <class T> class Sweep {
 
  private:
   struct Worker {
-    Buffer<T> registers;    // (stages, registers and passing rows) of a tile
-    Buffer<T> adjoints;     // (registers and passing rows)
-    Buffer<T> rates;        // (stages, rows): k_i
-    Buffer<T> pulled;       // (stages, rows): dL/d(argument of stage i)
-    Buffer<T> seed;         // (rows): dL/dk_i
-    Buffer<T> points;       // (rows): dL/d(a saved state)
-    Buffer<T> gradient;     // of weights that do not vary, for a few tiles ...
-    std::size_t steps = 0;  // ... and so many steps
+    Buffer<T> registers;  // (stages, registers and passing rows) of a tile
+    Buffer<T> adjoints;   // (registers and passing rows)
+    Buffer<T> rates;      // (stages, rows): k_i
+    Buffer<T> pulled;     // (stages, rows): dL/d(argument of stage i)
+    Buffer<T> seed;       // (rows): dL/dk_i
+    Buffer<T> points;     // (rows): dL/d(a saved state)
+    Buffer<T> gradient;   // of weights that do not vary, for one tile
     Buffer<T>
         stage_gradients;  // of weights that vary, at each stage of the group's steps, for all tiles of the thread
     Buffer<T> depth_adjoint;
@@ -276,17 +272,7 @@ template <class T> class Sweep {
     for (std::size_t n = plans.size(); n-- > 0;) {
       through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
     }
-    constexpr std::size_t many = 16;  // few enough that single precision does not suffer
-    worker.steps += plans.size();
-    if (worker.steps >= many) add_to_total(worker);
-  }
-
-  void add_to_total(Worker& worker) {
-    for (std::size_t n = 0; n < worker.total.size() && worker.steps > 0; ++n) {
-      worker.total[n] += double(worker.gradient.data()[n]);
-      worker.gradient.data()[n] = 0;
-    }
-    worker.steps = 0;
+    problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
   }
 
   void end_group(const std::vector<StepPlan<T>>& plans) {
@@ -303,7 +289,6 @@ template <class T> class Sweep {
 
   void join_workers() {
     for (Worker& worker : workers_) {
-      add_to_total(worker);
       for (std::size_t n = 0; n < result_.weights.size(); ++n) result_.weights[n] += worker.total[n];
     }
   }

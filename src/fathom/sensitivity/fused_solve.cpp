@@ -111,12 +111,15 @@ template <class T> class Run final : public FusedSolve {
       const Wanted all = wanted_of(field);
       last.emplace(problem_, method_, engine_->activation_layout(), end_.get(), end.share,
                    fused::SweepWanted{.weights = wants_weights(all), .inputs = wants_inputs(all)});
-      engine_->follow_with(*last, depths.back());
+      engine_->follow_with(&*last, depths.back());
     }
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
     FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
     answer.report->engine = "fused";
+    engine_->follow_with(nullptr, 0);
     const fused::Buffer<T>& state = engine_->packed_state();
+    require(!last || last->has_followed() || answer.report->accepted == 0,
+            "a solve must end at its last depth");
     if (last && last->has_followed()) {
       last_ = last->finish();
       answer.value = end_ ? end_->finish(end.share) : sum_running_losses(state.data(), end.share);
