@@ -50,7 +50,8 @@ template <class T> class Sequel {
  public:
   virtual ~Sequel() = default;
   virtual void begin(const FinalStep<T>& step) = 0;
-  /// Is stage `index` read again, and where are its registers to be? Not the first stage.
+  /// Where the registers of a stage that is read again are to be, with room for passing rows behind them; null: it is not. Not
+  /// asked for the first stage.
   virtual T* registers(std::int64_t tile, int thread, std::size_t index) = 0;
   virtual void follow(std::int64_t tile, int thread, const T* end) noexcept = 0;
 };

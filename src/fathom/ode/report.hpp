@@ -15,7 +15,7 @@ struct SolveReport {
   double smallest_step = 0;  ///< magnitudes, over accepted steps
   double largest_step = 0;
   double last_step = 0;
-  double seconds = 0;  ///< forwards; of a loss in one piece, with the way back through the last step
+  double seconds = 0;          ///< forwards; of a loss in one piece, with the way back through the last step
   double reached = 0;          ///< depth of the last state
   bool stopped = false;        ///< by the observer, before the last depth
   std::string engine = {};     ///< that did the arithmetic: "fused" or "tensor"
