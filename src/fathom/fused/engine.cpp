@@ -125,7 +125,7 @@ template <class T>
 void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, const T* argument, T* rate,
                          std::optional<std::size_t> index) {
   const StageRows rows = registers_of(tile, thread, index);
-  if (argument != rows.registers) std::copy_n(argument, argument_size(tile), rows.registers);
+  if (argument != rows.registers) std::copy_n(argument, problem_.argument_size(tile), rows.registers);
   Frame<T> frame{.width = problem_.tiles.width(tile),
                  .banks = {rows.registers, problem_.inputs_of(tile), rate, rows.passing},
                  .matrices = at.matrices.data(),
@@ -215,7 +215,7 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
                                    : registers_of(tile, thread, index).registers;
   const bool is_state = at_candidate || options_.adjoint;
   combine(tile, options_.method->a[index], step_.size(), from, argument,
-          is_state ? tile_size(tile) : argument_size(tile));
+          is_state ? tile_size(tile) : problem_.argument_size(tile));
   evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
 }
 

@@ -118,10 +118,6 @@ template <class T> class Engine {
   std::size_t tile_size(std::int64_t tile) const {
     return std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
   }
-  /// Of the state, what the field reads: not its running losses.
-  std::size_t argument_size(std::int64_t tile) const {
-    return std::size_t(problem_.program->features()) * std::size_t(problem_.tiles.width(tile));
-  }
   std::size_t begin(std::int64_t tile) const { return problem_.tiles.begin(tile, rows_); }
   template <class Work> void for_each_tile(Work&& work);
 

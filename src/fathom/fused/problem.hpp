@@ -29,6 +29,10 @@ template <class T> struct Problem {
   std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
   void pack_state(std::int64_t tile, const T* state, T* rows) const;
   void unpack_state(std::int64_t tile, const T* rows, T* state) const;
+  /// Numbers of a tile's state that the field reads, the first of it: not the running losses.
+  std::size_t argument_size(std::int64_t tile) const {
+    return std::size_t(program->features()) * std::size_t(tiles.width(tile));
+  }
   T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
 };
 

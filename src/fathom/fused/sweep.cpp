@@ -279,10 +279,6 @@ template <class T> class Sweep {
   std::size_t row_numbers(std::int64_t tile) const {
     return std::size_t(code_.rate_rows) * std::size_t(problem_.tiles.width(tile));
   }
-  /// The first of those: what the field reads, not the running losses.
-  std::size_t argument_numbers(std::int64_t tile) const {
-    return std::size_t(problem_.program->features()) * std::size_t(problem_.tiles.width(tile));
-  }
 
   /// dL/d(one saved state) as rows of a tile. Padding repeats a sample and must not count it again.
   void load_point(std::int64_t tile, std::size_t place, T* rows) const {
@@ -349,7 +345,7 @@ template <class T> class Sweep {
     for (std::size_t j = 0; j < method_.a[i].size(); ++j)
       sum.add(rate_of(plan, tile, worker, j), h * method_.a[i][j]);
     sum.write(problem_.kernels, argument, plan.start + problem_.tiles.begin(tile, code_.rate_rows),
-              argument_numbers(tile));
+              problem_.argument_size(tile));
   }
 
   /// One tile back through step `n` of the group.
@@ -390,7 +386,7 @@ template <class T> class Sweep {
     for (std::size_t i = 0; i < stages; ++i) {
       if (plan.needed[i]) sum.add(worker.pulled.data() + i * size, 1);
     }
-    sum.write(problem_.kernels, adjoint, adjoint, argument_numbers(tile));
+    sum.write(problem_.kernels, adjoint, adjoint, problem_.argument_size(tile));
   }
 
   /// b_i, also of a stage that is there for dense output alone.
@@ -399,7 +395,8 @@ template <class T> class Sweep {
   /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
   void pull_stage(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker, std::size_t i,
                   StepMoves* moves) const {
-    const std::size_t size = row_numbers(tile), read = argument_numbers(tile), stages = method_.c.size();
+    const std::size_t size = row_numbers(tile), read = problem_.argument_size(tile),
+                      stages = method_.c.size();
     const double h = plan.record->step.size();
     T* pulled = worker.pulled.data() + i * size;
     T* seed = worker.seed.data();
