@@ -22,7 +22,26 @@ Tensor joined(const Tensor& z, const Tensor& u, ControlEntry entry) {
   return z + u;
 }
 
+/// torch's own list of parameters comes with a name for each, which takes longer than lowering a small field.
+struct OwnParameters : torch::nn::Module {
+  static const auto& of(const torch::nn::Module& module) { return module.*&OwnParameters::parameters_; }
+};
+
+void collect_parameters(const torch::nn::Module& module, std::vector<Tensor>& parameters) {
+  for (const auto& own : OwnParameters::of(module)) {
+    if (own.value().defined()) parameters.push_back(own.value());
+  }
+  for (const auto& child : module.children()) collect_parameters(*child, parameters);
+}
+
 }  // namespace
+
+std::vector<Tensor> parameters_of(const FieldModule& field) {
+  std::vector<Tensor> parameters;
+  collect_parameters(field, parameters);
+  for (const Tensor& extra : field.extra_parameters()) parameters.push_back(extra);
+  return parameters;
+}
 
 NetField::NetField(std::shared_ptr<DepthModule> net_) : net(register_module("net", std::move(net_))) {}
 

@@ -36,6 +36,9 @@ class FieldModule : public torch::nn::Module {
 
 using Field = std::shared_ptr<FieldModule>;
 
+/// What a field has to learn: its own parameters, those of its layers, and the extra ones.
+std::vector<Tensor> parameters_of(const FieldModule& field);
+
 /// Any network that can give a rate: a DepthSequential, one of its layers, or a plain torch module or Sequential.
 class Net {
  public:

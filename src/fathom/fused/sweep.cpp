@@ -26,12 +26,7 @@ template <class T> class Sweep {
         end_rate_stage_(method_.end_rate_stage().value_or(0)),
         saved_adjoints_(saved_adjoints),
         wanted_(wanted),
-        adjoint_(problem_.padded(problem_.rows())),
-        varies_(problem_.program->varies_with_depth()),
-        sums_stages_(problem_.weights.stage_gradient_size() > 0 && (wanted.weights || wanted.depths)) {
-    result_.inputs = Buffer<T>(wanted.inputs ? problem_.inputs.size() : 0);
-    result_.weights.resize(problem_.weights.gradient_size());
-    result_.depths.resize(wanted.depths ? pass.given : 0);
+        varies_(problem_.program->varies_with_depth()) {
     const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
     require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
     for (int thread = 0; thread < problem_.threads; ++thread) {
@@ -49,7 +44,6 @@ template <class T> class Sweep {
                           .depths = std::vector<double>(wanted.depths ? pass.given : 0)});
     }
     if (!varies_) problem_.weights.prepare(0, false, constant_);
-    if (pass.end_adjoint) add(adjoint_.data(), T(pass.end_scale), pass.end_adjoint, adjoint_.size());
   }
 
   /// One step that is still under way, whose end has its adjoint in adjoint_begin().
@@ -64,8 +58,7 @@ template <class T> class Sweep {
     plan.rates = last.rates;
     plan.layout = last.layout;
     plan.is_near = true;
-    for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
-    std::fill_n(result_.inputs.data(), result_.inputs.size(), T(0));
+    clear_sums();
     begin_group(last_);
   }
   T* registers_of_last(std::int64_t tile, int thread, std::size_t index) {
@@ -83,8 +76,17 @@ template <class T> class Sweep {
     return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
   }
 
+  /// With what `pass` has become meanwhile.
+  SweepResult<T> run(const SweepWanted& wanted) {
+    wanted_ = wanted;
+    return run();
+  }
+
   SweepResult<T> run() {
+    clear_sums();
     if (problem_.tiles.count() == 0) return std::move(result_);
+    std::fill_n(adjoint_.data(), adjoint_.size(), T(0));
+    if (pass_.end_adjoint) add(adjoint_.data(), T(pass_.end_scale), pass_.end_adjoint, adjoint_.size());
     const std::size_t most = steps_of_group();
     for (std::size_t end = pass_.records->size(); end > 0;) {
       const std::size_t begin = begin_of_stretch(end);
@@ -99,6 +101,16 @@ template <class T> class Sweep {
   }
 
  private:
+  void clear_sums() {
+    sums_stages_ = problem_.weights.stage_gradient_size() > 0 && (wanted_.weights || wanted_.depths);
+    result_ = {};
+    result_.inputs = Buffer<T>(wanted_.inputs ? problem_.inputs.size() : 0);
+    result_.weights.resize(problem_.weights.gradient_size());
+    result_.depths.resize(wanted_.depths ? pass_.given : 0);
+    for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+    if (adjoint_.size() == 0) adjoint_ = Buffer<T>::raw(problem_.padded(problem_.rows()));
+  }
+
   struct Worker {
     Buffer<T> registers;  // (stages, registers and passing rows) of a tile
     Buffer<T> adjoints;   // (registers and passing rows)
@@ -517,9 +529,9 @@ template <class T> class Sweep {
   std::size_t end_rate_stage_;
   const T* saved_adjoints_;
   SweepWanted wanted_;
-  Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come
-  bool varies_;        // weights, or what else the program reads of depth
-  bool sums_stages_;   // gradients of weights that vary are summed for each stage
+  Buffer<T> adjoint_;         // (rows) of every tile: dL/d(state) at the end of the step to come
+  bool varies_;               // weights, or what else the program reads of depth
+  bool sums_stages_ = false;  // gradients of weights that vary are summed for each stage
   AtDepth<T> constant_;
   std::vector<Worker> workers_;
   std::vector<Buffer<T>> restored_;
@@ -529,7 +541,7 @@ template <class T> class Sweep {
 };
 
 template <class T>
-LastStep<T>::LastStep(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
+LossWayBack<T>::LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
                       EndLoss<T>* loss, double share, const SweepWanted& wanted)
     : problem_(problem),
       pass_{.problem = &problem, .method = method, .layout = layout},
@@ -537,19 +549,19 @@ LastStep<T>::LastStep(Problem<T>& problem, const ode::Method& method, const Acti
       share_(share),
       sweep_(std::make_unique<Sweep<T>>(pass_, nullptr, wanted)) {}
 
-template <class T> LastStep<T>::~LastStep() = default;
+template <class T> LossWayBack<T>::~LossWayBack() = default;
 
-template <class T> void LastStep<T>::begin(const FinalStep<T>& step) {
+template <class T> void LossWayBack<T>::begin(const FinalStep<T>& step) {
   has_followed_ = true;
   sweep_->begin_last(step);
   if (loss_) loss_->begin();
 }
 
-template <class T> T* LastStep<T>::registers(std::int64_t tile, int thread, std::size_t index) {
+template <class T> T* LossWayBack<T>::registers(std::int64_t tile, int thread, std::size_t index) {
   return sweep_->registers_of_last(tile, thread, index);
 }
 
-template <class T> void LastStep<T>::follow(std::int64_t tile, int thread, const T* end) noexcept {
+template <class T> void LossWayBack<T>::follow(std::int64_t tile, int thread, const T* end) noexcept {
   T* adjoint = sweep_->adjoint_begin(tile);
   if (loss_) {
     loss_->on_tile(tile, thread, end, problem_.rows(), share_, adjoint);
@@ -562,9 +574,15 @@ template <class T> void LastStep<T>::follow(std::int64_t tile, int thread, const
   sweep_->tile_of_last(tile, thread);
 }
 
-template <class T> typename LastStep<T>::Result LastStep<T>::finish() {
+template <class T> typename LossWayBack<T>::Result LossWayBack<T>::finish() {
   SweepResult<T> gradients = sweep_->finish_last();
   return {.adjoint = std::move(sweep_->adjoint()), .gradients = std::move(gradients)};
+}
+
+template <class T>
+SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass, const SweepWanted& wanted) {
+  pass_ = pass;
+  return sweep_->run(wanted);
 }
 
 template <class T>
@@ -581,8 +599,8 @@ void read_input(const Problem<T>& problem, const SampleInput& input, const Buffe
   }
 }
 
-template class LastStep<float>;
-template class LastStep<double>;
+template class LossWayBack<float>;
+template class LossWayBack<double>;
 template SweepResult<float> pull_back(const Pass<float>&, const float*, const SweepWanted&);
 template SweepResult<double> pull_back(const Pass<double>&, const double*, const SweepWanted&);
 template void read_input(const Problem<float>&, const SampleInput&, const Buffer<float>&, float*);

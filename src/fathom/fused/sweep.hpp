@@ -47,14 +47,14 @@ SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const Swe
 
 template <class T> class Sweep;
 
-/// The loss at the end and the way back through the last step, on each tile as soon as it is there: half of a short solve's
-/// activations never leave the nearest cache.
-template <class T> class LastStep final : public Sequel<T> {
+/// The way back of a loss at the end. First the loss and the last step, on each tile as soon as it is there: half of a short solve's
+/// activations never leave the nearest cache. Then, when the gradient is asked for, the rest.
+template <class T> class LossWayBack final : public Sequel<T> {
  public:
   /// `layout`: the engine's. `loss`: null for the running losses themselves. A sample counts with `share`.
-  LastStep(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout, EndLoss<T>* loss,
-           double share, const SweepWanted& wanted);
-  ~LastStep() override;
+  LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
+              EndLoss<T>* loss, double share, const SweepWanted& wanted);
+  ~LossWayBack() override;
 
   void begin(const FinalStep<T>& step) override;
   T* registers(std::int64_t tile, int thread, std::size_t index) override;
@@ -67,6 +67,8 @@ template <class T> class LastStep final : public Sequel<T> {
     SweepResult<T> gradients;
   };
   Result finish();
+  /// The rest, as pull_back() would give it, in the memory of the last step; as often as it is asked for.
+  SweepResult<T> pull_back(const Pass<T>& pass, const SweepWanted& wanted);
 
  private:
   Problem<T>& problem_;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace fathom::fused {
 
@@ -19,6 +20,11 @@ void give_memory(void* memory) noexcept;
 template <class T> class Buffer {
  public:
   Buffer() = default;
+  Buffer(Buffer&& other) noexcept { swap(other); }  // the other one is empty afterwards, by its size as well
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
   explicit Buffer(std::size_t size) : Buffer(raw(size)) {
     if (data_) std::fill_n(data_.get(), size_, T(0));
   }

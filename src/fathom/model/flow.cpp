@@ -50,8 +50,7 @@ void FlowImpl::check(const Tensor& x, const Tensor& condition) const {
 
 VectorField FlowImpl::vector_field(const Tensor& control, const Tensor& start, Carries carries) const {
   VectorField vector_field{
-      .rate = {}, .parameters = field_->parameters(), .break_points = field_->break_points()};
-  for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
+      .rate = {}, .parameters = parameters_of(*field_), .break_points = field_->break_points()};
   vector_field.sources = vector_field.parameters;
   Tensor seen = control;
   if (control.defined() && control.requires_grad()) {

@@ -139,8 +139,7 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
 
 VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& control, const Tensor& scale,
                                            const Solver& solver) {
-  VectorField vector_field{.rate = {}, .parameters = field_->parameters()};
-  for (const Tensor& extra : field_->extra_parameters()) vector_field.parameters.push_back(extra);
+  VectorField vector_field{.rate = {}, .parameters = parameters_of(*field_)};
   vector_field.sources = vector_field.parameters;
   Tensor seen_control = control;
   if (field_->is_controlled() || !options_.running_losses.empty()) {
@@ -187,9 +186,12 @@ Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& de
 
 Tensor NeuralOdeImpl::loss(const Tensor& x, const Tensor& y, const Answer& answer) {
   const bool is_label = answer.loss == AnswerLoss::cross_entropy;
-  require(y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1),
-          "the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ",
-          y.defined() ? text("shape ", y.sizes(), " ", y.scalar_type()) : "none");
+  const bool fits = y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1);
+  if (!fits) {
+    const std::string given = y.defined() ? text("shape ", y.sizes(), " ", y.scalar_type()) : "none";
+    throw InvalidArgument(
+        text("the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ", given));
+  }
   require(x.dim() >= 1 && x.size(0) == y.size(0), "the loss needs one target a sample, got shape ", y.sizes(),
           " for inputs ", x.sizes());
   const Tensor z0 = options_.input_layer.is_empty() ? x : options_.input_layer.forward(x);

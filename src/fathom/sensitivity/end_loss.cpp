@@ -1,10 +1,13 @@
 #include "fathom/sensitivity/end_loss.hpp"
 
+#include <ATen/EmptyTensor.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/version.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
@@ -13,71 +16,67 @@ namespace fathom {
 
 namespace {
 
-struct LossRequest : torch::CustomClassHolder {
-  const VectorField* field = nullptr;  // during the forward pass
-  const EndProgram* end = nullptr;
-  const Solver* solver = nullptr;
-  const std::vector<double>* depths = nullptr;
-  Discrete how;
-  std::int64_t batch = 0;
-  std::size_t field_parameters = 0;
-  LossWanted wanted = {};
-  FusedLoss answer = {};
+using torch::autograd::Edge;
+using torch::autograd::variable_list;
 
-  void run(const Tensor& start) {
-    answer = run_fused_loss(*field, start, batch, *depths, *solver, how, *end, wanted);
-  }
-};
-
-Tensor scalar_like(const Tensor& start, double value) {
-  return torch::scalar_tensor(value, start.options().requires_grad(false));
-}
-
-/// One node for the whole model.
-class LossFunction : public torch::autograd::Function<LossFunction> {
+/// The whole model as one node of torch's graph. torch's Function would make it with less code, but takes longer over that than
+/// the solve of a small model does over all its samples.
+class LossNode final : public torch::autograd::Node {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& start,
-                        at::TensorList parameters, const c10::IValue& capsule) {
-    auto& request = static_cast<LossRequest&>(*capsule.toCapsule());
-    request.run(start);
-    context->saved_data["request"] = capsule;
-    // Saved for the check that nobody changed them in place before the gradient is taken.
-    context->save_for_backward(parameters.vec());
-    return scalar_like(start, request.answer.value);
+  /// `sources`: what the gradients of the field's parameters, then of the head's go to.
+  LossNode(std::unique_ptr<FusedSolve> solve, std::size_t field_parameters, std::vector<Tensor> sources)
+      : solve_(std::move(solve)), field_parameters_(field_parameters), sources_(std::move(sources)) {
+    for (const Tensor& source : sources_) versions_.push_back(source._version());
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list grads) {
+  variable_list apply(variable_list&& upstream) override {
     require(!torch::GradMode::is_enabled(),
             "the gradient of a loss at the end of a solve cannot be differentiated again; use `Unrolled{}`");
-    torch::autograd::variable_list result = gradients(
-        *context, grads[0].item<double>(), [&](std::size_t i) { return context->needs_input_grad(i); });
-    result.emplace_back();  // the capsule has none
-    return result;
+    const double scale = upstream[0].defined() ? upstream[0].item<double>() : 0;
+    return gradients(scale, [&](std::size_t i) { return task_should_compute_output(i); });
   }
 
-  /// Of `scale` times the loss, for the start and every parameter, as far as they are wanted.
-  template <class Wants>
-  static torch::autograd::variable_list gradients(torch::autograd::AutogradContext& context, double scale,
-                                                  Wants&& wants) {
-    const std::size_t count = context.get_saved_variables().size();
-    const auto& request = static_cast<const LossRequest&>(*context.saved_data["request"].toCapsule());
+  /// Of `scale` times the loss, for the start and every source, as far as they are wanted.
+  template <class Wants> variable_list gradients(double scale, const Wants& wants) {
+    const std::lock_guard lock(mutex_);
+    check_unchanged();
     std::vector<bool> of_field, of_head;
-    for (std::size_t i = 0; i < count; ++i) {
-      (i < request.field_parameters ? of_field : of_head).push_back(wants(1 + i));
-    }
-    LossGradients found = request.answer.solve->pull_back_loss(scale, wants(0), of_field, of_head);
-    torch::autograd::variable_list result = {std::move(found.start)};
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+      (i < field_parameters_ ? of_field : of_head).push_back(wants(1 + i));
+    LossGradients found = solve_->pull_back_loss(scale, wants(0), of_field, of_head);
+    variable_list result;
+    result.reserve(1 + sources_.size());
+    result.push_back(std::move(found.start));
     for (Tensor& gradient : found.field) result.push_back(std::move(gradient));
     for (Tensor& gradient : found.head) result.push_back(std::move(gradient));
     return result;
   }
+
+  void release_variables() override {
+    const std::lock_guard lock(mutex_);
+    solve_.reset();
+    sources_.clear();
+  }
+
+ private:
+  void check_unchanged() const {
+    TORCH_CHECK(solve_, "the gradient of this loss was taken already, and what it needs is gone; compute the loss "
+                        "again, or keep it with `loss.backward({}, /*retain_graph=*/true)`");
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      TORCH_CHECK(sources_[i]._version() == versions_[i],
+                  "a tensor that the loss was computed from, of shape ", sources_[i].sizes(),
+                  ", was changed in place before the gradient was taken; take the gradient first");
+    }
+  }
+
+  std::unique_ptr<FusedSolve> solve_;  // none once it was released
+  std::size_t field_parameters_;
+  std::vector<Tensor> sources_;
+  std::vector<std::int64_t> versions_;  // of the sources, when the loss was computed
 };
 
-using LossNode = torch::autograd::CppNode<LossFunction>;
-
 /// Does the gradient behind an edge end in a parameter, with nobody who listens on its way?
-bool ends_in_parameter(const torch::autograd::Edge& edge) {
+bool ends_in_parameter(const Edge& edge) {
   const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get());
   return leaf && leaf->pre_hooks().empty() && leaf->post_hooks().empty();
 }
@@ -93,40 +92,66 @@ bool needs_no_engine(const LossNode& node) {
                      [](const auto& edge) { return !edge.is_valid() || ends_in_parameter(edge); });
 }
 
+/// The lock under which a node of torch's works.
+struct NodeLock : torch::autograd::Node {
+  static std::mutex& of(torch::autograd::Node& node) { return node.*&NodeLock::mutex_; }
+};
+
+/// A gradient that nobody else holds becomes the parameter's, as it is: torch's node would make another tensor of it. Only for the
+/// first gradient of a plain parameter that nobody listens to.
+bool is_handed_over(torch::autograd::AccumulateGrad& leaf, Tensor& gradient) {
+  Tensor& parameter = leaf.variable;
+  const std::lock_guard lock(NodeLock::of(leaf));
+  if (!parameter.requires_grad() || parameter.grad().defined() || !parameter.is_contiguous() ||
+      !torch::autograd::impl::hooks(parameter).empty())
+    return false;
+  parameter.mutable_grad() = std::move(gradient);
+  return true;
+}
+
+/// Filled here: by torch it would take two calls through its dispatcher.
+Tensor scalar(double value, torch::ScalarType type) {
+  Tensor made = at::detail::empty_cpu({}, type);
+  if (type == torch::kFloat32) {
+    *made.data_ptr<float>() = float(value);
+  } else {
+    *made.data_ptr<double>() = value;
+  }
+  return made;
+}
+
 }  // namespace
 
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
                              const Solver& solver, const Discrete& how, const EndProgram& end) {
-  auto request = c10::make_intrusive<LossRequest>();
-  request->field = &field;
-  request->end = &end;
-  request->solver = &solver;
-  request->depths = &depths;
-  request->how = how;
-  request->batch = z0.size(0);
-  request->field_parameters = field.parameters.size();
   std::vector<Tensor> sources = field.sources.empty() ? field.parameters : field.sources;
+  const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
+  LossWanted wanted;
+  if (torch::GradMode::is_enabled()) {
+    wanted.of_solve = wants_gradient(z0) || std::any_of(sources.begin(), sources.end(), wants_gradient);
+    wanted.of_head = std::any_of(end.parameters.begin(), end.parameters.end(), wants_gradient);
+  }
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
-      running == 0 ? z0.reshape(-1) : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
-  const auto any_wanted = [](const std::vector<Tensor>& tensors) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [](const Tensor& each) { return each.requires_grad(); });
-  };
-  if (torch::GradMode::is_enabled()) {
-    request->wanted = {.of_solve = z0.requires_grad() || any_wanted(sources),
-                       .of_head = any_wanted(end.parameters)};
+      running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
+  FusedLoss answer = run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted);
+  Tensor loss = scalar(answer.value, z0.scalar_type());
+  if (wanted.of_solve || wanted.of_head) {
+    sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());
+    torch::autograd::edge_list edges;
+    edges.reserve(1 + sources.size());
+    const auto add_edge = [&](const Tensor& tensor) {
+      edges.push_back(wants_gradient(tensor) ? torch::autograd::impl::gradient_edge(tensor) : Edge());
+    };
+    add_edge(start);
+    for (const Tensor& source : sources) add_edge(source);
+    const std::shared_ptr<LossNode> node(
+        new LossNode(std::move(answer.solve), field.parameters.size(), std::move(sources)),
+        torch::autograd::deleteNode);
+    node->set_next_edges(std::move(edges));
+    torch::autograd::set_history(loss, node);
   }
-  sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());
-  Tensor loss;
-  if (request->wanted.of_solve || request->wanted.of_head) {
-    loss = LossFunction::apply(start, at::TensorList(sources), c10::IValue::make_capsule(request));
-  } else {
-    request->run(start);
-    loss = scalar_like(start, request->answer.value);
-  }
-  request->field = nullptr, request->end = nullptr, request->solver = nullptr, request->depths = nullptr;
-  return {.loss = loss, .report = request->answer.report};
+  return {.loss = loss, .report = answer.report};
 }
 
 void backward(const Tensor& loss) {
@@ -134,14 +159,16 @@ void backward(const Tensor& loss) {
   auto* node = dynamic_cast<LossNode*>(behind.get());
   if (!node || !needs_no_engine(*node)) return loss.backward();
   const torch::NoGradGuard no_graph;
-  torch::autograd::variable_list gradients =
-      LossFunction::gradients(node->ctx_, 1, [&](std::size_t i) { return node->should_compute_output(i); });
+  variable_list gradients =
+      node->gradients(1, [&](std::size_t i) { return node->should_compute_output(i); });
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
+    auto& leaf = static_cast<torch::autograd::AccumulateGrad&>(*node->next_edge(i).function);
+    if (is_handed_over(leaf, gradients[i])) continue;
     // The parameter's own node adds it: with its lock, its hooks and its memory layout.
-    torch::autograd::variable_list one;
+    variable_list one;
     one.push_back(std::move(gradients[i]));
-    (*node->next_edge(i).function)(std::move(one));
+    leaf(std::move(one));
   }
   node->release_variables();
 }

@@ -1,5 +1,6 @@
 #include "fathom/sensitivity/fused_solve.hpp"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ template <class T> class Run final : public FusedSolve {
  public:
   Run(const VectorField& field, const Tensor& start, std::int64_t batch)
       : tensors_(contiguous(field.lowered.tensors)),
-        start_(start.detach().contiguous()),
+        start_(start.contiguous()),
         parameter_of_(places_of(field.lowered.tensors, field.parameters)),
         problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_for(batch)) {}
 
@@ -106,22 +107,23 @@ template <class T> class Run final : public FusedSolve {
                                                  problem_.tiles, problem_.threads);
     }
     engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
-    std::optional<fused::LastStep<T>> last;
     if (wanted.of_solve) {
       const Wanted all = wanted_of(field);
-      last.emplace(problem_, method_, engine_->activation_layout(), end_.get(), end.share,
-                   fused::SweepWanted{.weights = wants_weights(all), .inputs = wants_inputs(all)});
-      engine_->follow_with(&*last, depths.back());
+      way_back_ = std::make_unique<fused::LossWayBack<T>>(
+          problem_, method_, engine_->activation_layout(), end_.get(), end.share,
+          fused::SweepWanted{.weights = wants_weights(all), .inputs = wants_inputs(all)});
+      engine_->follow_with(way_back_.get(), depths.back());
     }
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
     FusedLoss answer{.report = std::make_shared<SolveReport>(ode::integrate(*engine_, plan, depths))};
     answer.report->engine = "fused";
     engine_->follow_with(nullptr, 0);
     const fused::Buffer<T>& state = engine_->packed_state();
-    require(!last || last->has_followed() || answer.report->accepted == 0,
+    const bool has_followed = way_back_ && way_back_->has_followed();
+    require(!way_back_ || has_followed || answer.report->accepted == 0,
             "a solve must end at its last depth");
-    if (last && last->has_followed()) {
-      last_ = last->finish();
+    if (has_followed) {
+      last_ = way_back_->finish();
       answer.value = end_ ? end_->finish(end.share) : sum_running_losses(state.data(), end.share);
     } else {
       if (wanted.of_solve || wanted.of_head) last_.adjoint = fused::Buffer<T>(state.size());
@@ -213,9 +215,8 @@ template <class T> class Run final : public FusedSolve {
                               .given = depths_.size(),
                               .end_adjoint = last_.adjoint.data(),
                               .end_scale = scale};
-    fused::SweepResult<T> result = fused::pull_back<T>(
-        back, nullptr,
-        {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .start = wants_start});
+    fused::SweepResult<T> result = way_back_->pull_back(
+        back, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .start = wants_start});
     const fused::SweepResult<T>& last = last_.gradients;
     for (std::size_t n = 0; n < last.weights.size(); ++n) result.weights[n] += scale * last.weights[n];
     for (std::size_t n = 0; n < std::min(last.inputs.size(), result.inputs.size()); ++n)
@@ -243,8 +244,8 @@ template <class T> class Run final : public FusedSolve {
                                      torch::MemoryFormat::Contiguous);  // the program does not read it
         continue;
       }
-      // Filled here: one call of torch less for each of them.
-      zeros[i] = at::empty(parameters[i].sizes(), parameters[i].scalar_type());
+      // Made and filled here: two calls through torch's dispatcher less for each of them.
+      zeros[i] = at::detail::empty_cpu(parameters[i].sizes(), parameters[i].scalar_type());
       std::fill_n(zeros[i].template data_ptr<T>(), zeros[i].numel(), T(0));
     }
     return zeros;
@@ -353,7 +354,8 @@ template <class T> class Run final : public FusedSolve {
   std::vector<Tensor> parameters_, head_, end_tensors_;
   std::vector<std::ptrdiff_t> head_place_of_;  // of each of end_tensors_
   std::unique_ptr<fused::EndLoss<T>> end_;
-  typename fused::LastStep<T>::Result last_;  // the way back to where the last step began
+  std::unique_ptr<fused::LossWayBack<T>> way_back_;
+  typename fused::LossWayBack<T>::Result last_;  // of it, to where the last step began
   std::shared_ptr<SolveReport> report_;
 };
 

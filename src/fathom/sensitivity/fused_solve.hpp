@@ -8,7 +8,7 @@
 
 namespace fathom {
 
-/// dL/d(start), flat, and those of the parameters that were asked for: of the field, then of the head.
+/// dL/d(start), of its shape, and those of the parameters that were asked for: of the field, then of the head.
 struct LossGradients {
   Tensor start;
   std::vector<Tensor> field, head;
@@ -57,7 +57,7 @@ struct FusedLoss {
   std::shared_ptr<SolveReport> report;
   std::unique_ptr<FusedSolve> solve;
 };
-/// From `start`, flat as for run_fused(), to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
+/// From `start`, z0 itself or flat as for run_fused(), to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
                          const EndProgram& end, const LossWanted& wanted);
