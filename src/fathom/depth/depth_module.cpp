@@ -83,6 +83,7 @@ std::shared_ptr<torch::nn::Module> DepthSequentialImpl::clone(
 
 std::vector<std::shared_ptr<torch::nn::Module>> DepthSequentialImpl::layers() const {
   std::vector<std::shared_ptr<torch::nn::Module>> all;
+  all.reserve(entries_.size());
   for (const Entry& entry : entries_) {
     all.push_back(entry.varying ? std::static_pointer_cast<torch::nn::Module>(entry.varying)
                                 : entry.plain.ptr());

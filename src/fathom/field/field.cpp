@@ -38,6 +38,7 @@ void collect_parameters(const torch::nn::Module& module, std::vector<Tensor>& pa
 
 std::vector<Tensor> parameters_of(const FieldModule& field) {
   std::vector<Tensor> parameters;
+  parameters.reserve(16);
   collect_parameters(field, parameters);
   for (const Tensor& extra : field.extra_parameters()) parameters.push_back(extra);
   return parameters;

@@ -52,6 +52,7 @@ class Lowering {
  public:
   Lowering(std::int64_t features, std::size_t losses, const LowerOptions& options)
       : options_(options), build_(std::int32_t(features), std::int32_t(losses)) {
+    tensors_.reserve(16);
     if (options.scale.defined()) scale_ = build_.input(number_of(options.scale), 1);
   }
 
@@ -151,7 +152,8 @@ class Lowering {
   }
 
   void write(DepthModule& net, Network& network) {
-    std::vector<std::shared_ptr<torch::nn::Module>> layers;
+    std::vector<const torch::nn::Module*> layers;
+    layers.reserve(16);
     flatten(net, layers);
     for (std::size_t n = 0; n < layers.size(); ++n) {
       const torch::nn::Module& layer = *layers[n];
@@ -178,11 +180,11 @@ class Lowering {
     }
   }
 
-  static void flatten(torch::nn::Module& net, std::vector<std::shared_ptr<torch::nn::Module>>& layers) {
+  static void flatten(const torch::nn::Module& net, std::vector<const torch::nn::Module*>& layers) {
     if (const auto* sequence = exactly<DepthSequentialImpl>(net)) {
       for (const auto& layer : sequence->layers()) flatten(*layer, layers);
     } else {
-      layers.push_back(net.shared_from_this());
+      layers.push_back(&net);
     }
   }
 

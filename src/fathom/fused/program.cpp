@@ -55,6 +55,9 @@ Builder::Builder(std::int32_t features, std::int32_t losses) : features_(feature
   require(features >= 1 && losses >= 0, "a program needs at least one feature, got ", features);
   program_.state_rows = program_.register_rows = features + losses;
   program_.loss_rows = losses;
+  program_.ops.reserve(8);
+  program_.matrices.reserve(8);
+  renamed_.reserve(4);
 }
 
 Rows Builder::fresh(std::int32_t count) {

@@ -542,7 +542,7 @@ template <class T> class Sweep {
 
 template <class T>
 LossWayBack<T>::LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
-                      EndLoss<T>* loss, double share, const SweepWanted& wanted)
+                            EndLoss<T>* loss, double share, const SweepWanted& wanted)
     : problem_(problem),
       pass_{.problem = &problem, .method = method, .layout = layout},
       loss_(loss),
@@ -579,8 +579,7 @@ template <class T> typename LossWayBack<T>::Result LossWayBack<T>::finish() {
   return {.adjoint = std::move(sweep_->adjoint()), .gradients = std::move(gradients)};
 }
 
-template <class T>
-SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass, const SweepWanted& wanted) {
+template <class T> SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass, const SweepWanted& wanted) {
   pass_ = pass;
   return sweep_->run(wanted);
 }

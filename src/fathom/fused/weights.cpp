@@ -71,6 +71,8 @@ Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
     tensor_begins_[std::size_t(tensor)] = gradient_size_;
     gradient_size_ += tensors_[std::size_t(tensor)].size();
   };
+  stage_begins_.reserve(program.matrices.size());
+  views_.reserve(program.matrices.size());
   std::size_t constant_size = 0;
   for (const Matrix& matrix : program.matrices) {
     place(matrix.weight);
@@ -197,6 +199,7 @@ void Weights<T>::spread(const AtDepth<T>& at, std::span<const T> stage_gradient,
 template <class T>
 std::vector<MatrixGradient<T>> Weights<T>::views(std::span<T> gradient, std::span<T> stage_gradient) const {
   std::vector<MatrixGradient<T>> views;
+  views.reserve(program_->matrices.size());
   for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
     const Matrix& matrix = program_->matrices[m];
     if (matrix.basis >= 0) {

@@ -186,11 +186,12 @@ Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& de
 
 Tensor NeuralOdeImpl::loss(const Tensor& x, const Tensor& y, const Answer& answer) {
   const bool is_label = answer.loss == AnswerLoss::cross_entropy;
-  const bool fits = y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1);
+  const bool fits =
+      y.defined() && (is_label ? y.dim() == 1 && y.scalar_type() == torch::kInt64 : y.dim() >= 1);
   if (!fits) {
     const std::string given = y.defined() ? text("shape ", y.sizes(), " ", y.scalar_type()) : "none";
-    throw InvalidArgument(
-        text("the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ", given));
+    throw InvalidArgument(text(
+        "the loss needs ", is_label ? "int64 labels, one a sample" : "a target a sample", ", got ", given));
   }
   require(x.dim() >= 1 && x.size(0) == y.size(0), "the loss needs one target a sample, got shape ", y.sizes(),
           " for inputs ", x.sizes());

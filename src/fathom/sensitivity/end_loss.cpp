@@ -26,6 +26,7 @@ class LossNode final : public torch::autograd::Node {
   /// `sources`: what the gradients of the field's parameters, then of the head's go to.
   LossNode(std::unique_ptr<FusedSolve> solve, std::size_t field_parameters, std::vector<Tensor> sources)
       : solve_(std::move(solve)), field_parameters_(field_parameters), sources_(std::move(sources)) {
+    versions_.reserve(sources_.size());
     for (const Tensor& source : sources_) versions_.push_back(source._version());
   }
 
@@ -60,8 +61,9 @@ class LossNode final : public torch::autograd::Node {
 
  private:
   void check_unchanged() const {
-    TORCH_CHECK(solve_, "the gradient of this loss was taken already, and what it needs is gone; compute the loss "
-                        "again, or keep it with `loss.backward({}, /*retain_graph=*/true)`");
+    TORCH_CHECK(solve_,
+                "the gradient of this loss was taken already, and what it needs is gone; compute the loss "
+                "again, or keep it with `loss.backward({}, /*retain_graph=*/true)`");
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       TORCH_CHECK(sources_[i]._version() == versions_[i],
                   "a tensor that the loss was computed from, of shape ", sources_[i].sizes(),
@@ -159,8 +161,7 @@ void backward(const Tensor& loss) {
   auto* node = dynamic_cast<LossNode*>(behind.get());
   if (!node || !needs_no_engine(*node)) return loss.backward();
   const torch::NoGradGuard no_graph;
-  variable_list gradients =
-      node->gradients(1, [&](std::size_t i) { return node->should_compute_output(i); });
+  variable_list gradients = node->gradients(1, [&](std::size_t i) { return node->should_compute_output(i); });
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
     auto& leaf = static_cast<torch::autograd::AccumulateGrad&>(*node->next_edge(i).function);

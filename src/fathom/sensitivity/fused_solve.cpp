@@ -33,12 +33,14 @@ fused::EngineOptions engine_options(const Solver& solver) {
 
 template <class T> fused::Tensors<T> spans_of(const std::vector<Tensor>& tensors) {
   fused::Tensors<T> spans;
+  spans.reserve(tensors.size());
   for (const Tensor& tensor : tensors) spans.emplace_back(tensor.data_ptr<T>(), std::size_t(tensor.numel()));
   return spans;
 }
 
 std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> result;
+  result.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     result.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
   }
@@ -49,6 +51,7 @@ std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
 std::vector<std::ptrdiff_t> places_of(const std::vector<Tensor>& tensors,
                                       const std::vector<Tensor>& parameters) {
   std::vector<std::ptrdiff_t> places;
+  places.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     const auto found = std::find_if(parameters.begin(), parameters.end(),
                                     [&](const Tensor& parameter) { return parameter.is_same(tensor); });
@@ -120,8 +123,7 @@ template <class T> class Run final : public FusedSolve {
     engine_->follow_with(nullptr, 0);
     const fused::Buffer<T>& state = engine_->packed_state();
     const bool has_followed = way_back_ && way_back_->has_followed();
-    require(!way_back_ || has_followed || answer.report->accepted == 0,
-            "a solve must end at its last depth");
+    require(!way_back_ || has_followed || answer.report->accepted == 0, "a solve must end at its last depth");
     if (has_followed) {
       last_ = way_back_->finish();
       answer.value = end_ ? end_->finish(end.share) : sum_running_losses(state.data(), end.share);

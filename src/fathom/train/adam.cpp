@@ -1,6 +1,8 @@
 #include "fathom/train/adam.hpp"
 
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "fathom/fused/kernels.hpp"
 #include "fathom/train/state_key.hpp"
@@ -33,8 +35,19 @@ template <class Options> bool all_plain(std::vector<OptimizerParamGroup>& groups
 
 enum class Decay { of_gradient, of_value };
 
+/// How far both means are from 0, where they begin, after so many steps: 1 - beta^step. Nearly always the same for all parameters.
+struct Bias {
+  Bias(std::tuple<double, double> betas, std::int64_t steps)
+      : step(steps),
+        mean(1 - std::pow(std::get<0>(betas), double(steps))),
+        square(1 - std::pow(std::get<1>(betas), double(steps))) {}
+
+  std::int64_t step;
+  double mean, square;
+};
+
 template <class T, class Options>
-void update(const Tensor& parameter, const Tensor& means, const Tensor& squares, std::int64_t step,
+void update(const Tensor& parameter, const Tensor& means, const Tensor& squares, const Bias& bias,
             const Options& options, Decay decay) {
   const auto [beta1, beta2] = options.betas();
   const double rate = options.lr(), weight_decay = options.weight_decay();
@@ -45,8 +58,8 @@ void update(const Tensor& parameter, const Tensor& means, const Tensor& squares,
                                  .count = std::size_t(parameter.numel()),
                                  .mean_decay = T(beta1),
                                  .square_decay = T(beta2),
-                                 .rate = T(rate / (1 - std::pow(beta1, double(step)))),
-                                 .root_scale = T(1 / std::sqrt(1 - std::pow(beta2, double(step)))),
+                                 .rate = T(rate / bias.mean),
+                                 .root_scale = T(1 / std::sqrt(bias.square)),
                                  .epsilon = T(options.eps()),
                                  .shrink = decay == Decay::of_value ? T(1 - rate * weight_decay) : T(1),
                                  .gradient_decay = decay == Decay::of_gradient ? T(weight_decay) : T(0)});
@@ -58,6 +71,7 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
   const torch::NoGradGuard no_graph;
   for (OptimizerParamGroup& group : groups) {
     const auto& options = static_cast<const Options&>(group.options());
+    std::optional<Bias> bias;
     for (Tensor& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
       auto& slot = state_of(parameter);
@@ -70,10 +84,11 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
       }
       auto& state = static_cast<State&>(*slot);
       state.step(state.step() + 1);
+      if (!bias || bias->step != state.step()) bias.emplace(options.betas(), state.step());
       if (parameter.scalar_type() == torch::kFloat32) {
-        update<float>(parameter, state.exp_avg(), state.exp_avg_sq(), state.step(), options, decay);
+        update<float>(parameter, state.exp_avg(), state.exp_avg_sq(), *bias, options, decay);
       } else {
-        update<double>(parameter, state.exp_avg(), state.exp_avg_sq(), state.step(), options, decay);
+        update<double>(parameter, state.exp_avg(), state.exp_avg_sq(), *bias, options, decay);
       }
       parameter.unsafeGetTensorImpl()->bump_version();  // as an operation in place would
     }
