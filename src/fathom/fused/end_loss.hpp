@@ -12,6 +12,9 @@ namespace fathom::fused {
 template <class T> class EndLoss {
  public:
   EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
+  /// Other tensors of the same sizes, or the same with other numbers in them.
+  void read(Tensors<T> tensors) { problem_.read(std::move(tensors)); }
+  const Program& program() const { return *problem_.program; }
 
   /// L of `states`, of which every tile has `rows` rows and the program reads the first. With `adjoints`, dL/d(states) is written
   /// there and dL/d(weights) is in gradient() afterwards.

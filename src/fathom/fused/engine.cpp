@@ -50,7 +50,6 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
       tile_errors_(std::size_t(problem.tiles.count())),
       tile_finite_(std::size_t(problem.tiles.count())),
       saved_(saved),
-      stride_(options_.keep_every),
       history_(state_.size()),
       layout_{.stages = stage_count_,
               .register_rows = std::size_t(code_.register_rows),
@@ -88,11 +87,27 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
     sums_->total.resize(size);
     sums_->total_inputs = Buffer<T>(inputs);
   }
-  for (std::int64_t tile = 0; tile < problem.tiles.count(); ++tile) {
-    problem.pack_state(tile, start, state_.data() + begin(tile));
+  begin_at(start);
+}
+
+template <class T> void Engine<T>::begin_again(const EngineOptions& options, const T* start) {
+  require(!options.adjoint && !sums_ && &*options.method == &*options_.method,
+          "an engine begins again with the method it was made for, and not for the adjoint");
+  options_ = options;
+  estimates_error_ = options_.adaptive && options_.method->adaptive();
+  records_.clear();
+  history_.clear(), activations_.clear(), rates_.clear();
+  course_ = {};
+  begin_at(start);
+}
+
+template <class T> void Engine<T>::begin_at(const T* start) {
+  course_.stride = options_.keep_every;
+  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
+    problem_.pack_state(tile, start, state_.data() + begin(tile));
     if (options_.adjoint) {
-      problem.pack_state(tile, start + problem.state_size(),
-                         state_.data() + begin(tile) + tile_size(tile) / 2);
+      problem_.pack_state(tile, start + problem_.state_size(),
+                          state_.data() + begin(tile) + tile_size(tile) / 2);
     }
   }
   std::copy(state_.data(), state_.data() + state_.size(), candidate_.data());
@@ -113,9 +128,9 @@ template <class T>
 auto Engine<T>::registers_of(std::int64_t tile, int thread, std::optional<std::size_t> index) -> StageRows {
   T* scratch = scratch_[std::size_t(thread)].registers.data();
   const std::size_t behind = std::size_t(code_.register_rows) * std::size_t(problem_.tiles.width(tile));
-  if (index && is_final_ && *index > 0) {
-    if (T* near = sequel_->registers(tile, thread, *index)) return {near, near + behind, true};
-  } else if (T* activations = room_.activations(); activations && index) {
+  if (index && course_.is_final && *index > 0) {
+    if (T* near = course_.sequel->registers(tile, thread, *index)) return {near, near + behind, true};
+  } else if (T* activations = course_.room.activations(); activations && index) {
     return {activations + layout_.registers(problem_.tiles, tile, *index), scratch + behind, true};
   }
   return {scratch, scratch + behind, options_.adjoint};
@@ -139,22 +154,22 @@ void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, co
 /// For the step to come: with its activations while the budget lasts, then with its rates alone, kept; in the end one room
 /// for all. A step that is tried again has that of its first trial.
 template <class T> void Engine<T>::take_room() {
-  if (!needs_room_) return;
-  needs_room_ = false;
-  room_before_ = room_;
+  if (!course_.needs_room) return;
+  course_.needs_room = false;
+  course_.room_before = course_.room;
   const auto bytes = [&](const ActivationLayout& layout) {
     return std::int64_t(problem_.padded(std::int32_t(layout.rows())) * sizeof(T));
   };
   const ActivationLayout rates{.stages = stage_count_, .register_rows = 0, .rate_rows = std::size_t(rows_)};
-  if (activation_bytes_ + bytes(layout_) <= options_.activation_budget) {
-    activation_bytes_ += bytes(layout_);
-    room_ = {activations_.take(), layout_, true};
-  } else if (rate_bytes_ + bytes(rates) <= options_.rate_budget) {
-    rate_bytes_ += bytes(rates);
-    room_ = {rates_.take(), rates, true};
+  if (course_.activation_bytes + bytes(layout_) <= options_.activation_budget) {
+    course_.activation_bytes += bytes(layout_);
+    course_.room = {activations_.take(), layout_, true};
+  } else if (course_.rate_bytes + bytes(rates) <= options_.rate_budget) {
+    course_.rate_bytes += bytes(rates);
+    course_.room = {rates_.take(), rates, true};
   } else {
     if (stages_.size() == 0) stages_ = Buffer<T>::raw(state_.size() * stage_count_);
-    room_ = {stages_.data(), rates, false};
+    course_.room = {stages_.data(), rates, false};
   }
 }
 
@@ -172,7 +187,7 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
   }
   const std::size_t index = summed.value_or(0);
   const bool is_inner = index != 0 && index != end_rate_stage_;
-  const T share = !summed ? T(0) : is_inner ? T(step_.size() * options_.method->b[index]) : T(1);
+  const T share = !summed ? T(0) : is_inner ? T(course_.step.size() * options_.method->b[index]) : T(1);
   auto& block = sums_->by_thread[std::size_t(thread)].at(index, end_rate_stage_);
   clear(scratch.stage_gradient);
   clear(scratch.inputs);
@@ -214,7 +229,7 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
                 : options_.adjoint ? scratch_[std::size_t(thread)].argument.data()
                                    : registers_of(tile, thread, index).registers;
   const bool is_state = at_candidate || options_.adjoint;
-  combine(tile, options_.method->a[index], step_.size(), from, argument,
+  combine(tile, options_.method->a[index], course_.step.size(), from, argument,
           is_state ? tile_size(tile) : problem_.argument_size(tile));
   evaluate(tile, thread, at_depth(index), argument, stage(tile, index), index);
 }
@@ -222,15 +237,15 @@ void Engine<T>::evaluate_stage(std::int64_t tile, int thread, std::size_t index,
 template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
   using First = typename StepRecord<T>::First;
   take_room();
-  const bool is_known = rate_known_at_ == RateKnown::at_end_rate_stage;
+  const bool is_known = course_.rate_known_at == RateKnown::at_end_rate_stage;
   const bool has_step_before = !records_.empty() && records_.back().activations;
-  first_stage_ = is_known              ? has_step_before ? First::in_step_before : First::recomputed
-                 : room_.activations() ? First::here
-                                       : First::recomputed;
-  rate_known_at_ = RateKnown::at_first_stage;
+  course_.first_stage = is_known ? has_step_before ? First::in_step_before : First::recomputed
+                        : course_.room.activations() ? First::here
+                                                     : First::recomputed;
+  course_.rate_known_at = RateKnown::at_first_stage;
   if (!is_known) {
     prepare(0, step.stage_depth(0));
-    ++evaluations_;
+    ++course_.evaluations;
     if (sums_) {
       for (auto& part : sums_->by_thread) clear(part.first.values);
       clear(sums_->inputs.first);
@@ -241,7 +256,8 @@ template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
 
 template <class T> void Engine<T>::first_rate_of_tile(std::int64_t tile, int thread, bool is_known) {
   if (is_known) {
-    const T* known = room_before_.memory + room_before_.layout.rate(problem_.tiles, tile, end_rate_stage_);
+    const T* known =
+        course_.room_before.memory + course_.room_before.layout.rate(problem_.tiles, tile, end_rate_stage_);
     std::copy_n(known, tile_size(tile), stage(tile, 0));
   } else {
     evaluate(tile, thread, at_depth(0), state_.data() + begin(tile), stage(tile, 0), std::size_t(0));
@@ -310,7 +326,7 @@ double Engine<T>::checked_norm(std::vector<TileError>& found, const Buffer<T>& v
 
 template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step) {
   const bool is_known = prepare_first_rate(step);
-  known_stages_ = 1;
+  course_.known_stages = 1;
   state_norms_.resize(tile_errors_.size());
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* state = state_.data() + begin(tile);
@@ -325,7 +341,7 @@ template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step)
 
 template <class T> double Engine<T>::curvature(const ode::Step& probe) {
   prepare(stage_count_, probe.stage_depth(1));
-  ++evaluations_;
+  ++course_.evaluations;
   for_each_tile([&](std::int64_t tile, int thread) {
     T* argument = scratch_[std::size_t(thread)].argument.data();
     T* change = errors_.data() + begin(tile);
@@ -342,9 +358,12 @@ template <class T> double Engine<T>::curvature(const ode::Step& probe) {
 
 template <class T> FinalStep<T> Engine<T>::final_step() const {
   using First = typename StepRecord<T>::First;
-  FinalStep<T> step{.step = step_, .start = state_.data(), .rates = room_.memory, .layout = room_.layout};
-  if (first_stage_ == First::here) step.first = room_.activations();
-  if (first_stage_ == First::in_step_before) {
+  FinalStep<T> step{.step = course_.step,
+                    .start = state_.data(),
+                    .rates = course_.room.memory,
+                    .layout = course_.room.layout};
+  if (course_.first_stage == First::here) step.first = course_.room.activations();
+  if (course_.first_stage == First::in_step_before) {
     step.first = records_.back().activations;
     step.first_place = end_rate_stage_;
   }
@@ -354,14 +373,14 @@ template <class T> FinalStep<T> Engine<T>::final_step() const {
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = *options_.method;
   take_room();
-  const bool has_first_rate = rate_known_at_ == RateKnown::at_first_stage;
+  const bool has_first_rate = course_.rate_known_at == RateKnown::at_first_stage;
   const bool is_known = !has_first_rate && prepare_first_rate(step);
-  step_ = step;
-  is_final_ = sequel_ && step.end == last_;
-  if (is_final_) sequel_->begin(final_step());
+  course_.step = step;
+  course_.is_final = course_.sequel && step.end == course_.last;
+  if (course_.is_final) course_.sequel->begin(final_step());
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
-  evaluations_ += std::int64_t(method.stages()) - 1;
-  known_stages_ = method.stages();
+  course_.evaluations += std::int64_t(method.stages()) - 1;
+  course_.known_stages = method.stages();
   if (sums_) {
     for (auto& part : sums_->by_thread) clear(part.inner.values), clear(part.last.values);
     clear(sums_->inputs.inner), clear(sums_->inputs.last);
@@ -371,11 +390,11 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
     T* candidate = candidate_.data() + begin(tile);
     if (!has_first_rate) first_rate_of_tile(tile, thread, is_known);
     for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
-    if (!first_same_as_last_) combine(tile, method.b, step_.size(), from, candidate, tile_size(tile));
-    if (is_final_) sequel_->follow(tile, thread, candidate);
+    if (!first_same_as_last_) combine(tile, method.b, course_.step.size(), from, candidate, tile_size(tile));
+    if (course_.is_final) course_.sequel->follow(tile, thread, candidate);
     tile_finite_[std::size_t(tile)] = problem_.kernels.all_finite(candidate, tile_size(tile));
     if (!tile_finite_[std::size_t(tile)] || !estimates_error_) return;
-    combine(tile, method.error, step_.size(), nullptr, errors_.data() + begin(tile), tile_size(tile));
+    combine(tile, method.error, course_.step.size(), nullptr, errors_.data() + begin(tile), tile_size(tile));
     tile_errors_[std::size_t(tile)] =
         scaled_norm_of_tile(tile, thread, errors_.data() + begin(tile), candidate, 1);
   });
@@ -386,7 +405,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   double coarse = 0;
   if (!method.coarse_error.empty()) {
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
-      combine(tile, method.coarse_error, step_.size(), nullptr, errors_.data() + begin(tile),
+      combine(tile, method.coarse_error, course_.step.size(), nullptr, errors_.data() + begin(tile),
               tile_size(tile));
     }
     coarse = scaled_norm(errors_, candidate_);
@@ -399,22 +418,24 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
 template <class T> void Engine<T>::accept() {
   before_.swap(state_);
   state_.swap(candidate_);
-  const bool is_recorded = !is_final_ && (options_.keeps_starts || sums_ == nullptr);
+  const bool is_recorded = !course_.is_final && (options_.keeps_starts || sums_ == nullptr);
   if (is_recorded) {
-    records_.push_back(
-        {.step = step_, .activations = room_.activations(), .rates = room_.rates(), .first = first_stage_});
+    records_.push_back({.step = course_.step,
+                        .activations = course_.room.activations(),
+                        .rates = course_.room.rates(),
+                        .first = course_.first_stage});
   }
-  needs_room_ = true;  // at the next attempt: until then this one's dense stages may be asked for
+  course_.needs_room = true;  // at the next attempt: until then this one's dense stages may be asked for
   if (is_recorded && options_.keeps_starts) keep_start();
-  has_dense_stages_ = stage_count_ == options_.method->stages();
-  rate_known_at_ = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
+  course_.has_dense_stages = stage_count_ == options_.method->stages();
+  course_.rate_known_at = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
   if (sums_) accept_sums();
 }
 
 template <class T> void Engine<T>::accept_sums() {
   const std::vector<double>& b = options_.method->b;
-  const double first = step_.size() * b[0];
-  const double last = first_same_as_last_ ? step_.size() * b[end_rate_stage_] : 0;
+  const double first = course_.step.size() * b[0];
+  const double last = first_same_as_last_ ? course_.step.size() * b[end_rate_stage_] : 0;
   for (auto& part : sums_->by_thread) {
     for (std::size_t n = 0; n < sums_->total.size(); ++n) {
       sums_->total[n] += first * double(part.first.values.data()[n]) + double(part.inner.values.data()[n]) +
@@ -436,18 +457,18 @@ template <class T> void Engine<T>::add_sums(std::vector<double>& gradient, Buffe
 }
 
 template <class T> void Engine<T>::keep_start() {
-  if (std::int64_t(records_.size() - 1) % stride_ != 0) return;
+  if (std::int64_t(records_.size() - 1) % course_.stride != 0) return;
   records_.back().start = history_.take();
   std::copy(before_.data(), before_.data() + before_.size(), records_.back().start);
-  ++kept_starts_;
-  const std::int64_t bytes = kept_starts_ * std::int64_t(before_.size() * sizeof(T));
-  if (options_.keep_budget == 0 || bytes <= options_.keep_budget || kept_starts_ <= 2) return;
-  stride_ *= 2;
-  kept_starts_ = 0;
+  ++course_.kept_starts;
+  const std::int64_t bytes = course_.kept_starts * std::int64_t(before_.size() * sizeof(T));
+  if (options_.keep_budget == 0 || bytes <= options_.keep_budget || course_.kept_starts <= 2) return;
+  course_.stride *= 2;
+  course_.kept_starts = 0;
   for (std::size_t n = 0; n < records_.size(); ++n) {
     if (!records_[n].start) continue;
-    if (std::int64_t(n) % stride_ == 0) {
-      ++kept_starts_;
+    if (std::int64_t(n) % course_.stride == 0) {
+      ++course_.kept_starts;
     } else {
       history_.give_back(records_[n].start);
       records_[n].start = nullptr;
@@ -456,25 +477,27 @@ template <class T> void Engine<T>::keep_start() {
 }
 
 template <class T> void Engine<T>::finish_dense_stages() {
-  if (has_dense_stages_) return;
+  if (course_.has_dense_stages) return;
   const ode::ButcherTableau& method = *options_.method;
-  for (std::size_t i = method.stages(); i < stage_count_; ++i) prepare(i, step_.stage_depth(method.c[i]));
-  evaluations_ += std::int64_t(stage_count_ - method.stages());
+  for (std::size_t i = method.stages(); i < stage_count_; ++i)
+    prepare(i, course_.step.stage_depth(method.c[i]));
+  course_.evaluations += std::int64_t(stage_count_ - method.stages());
   for_each_tile([&](std::int64_t tile, int thread) {
     for (std::size_t i = method.stages(); i < stage_count_; ++i) {
       evaluate_stage(tile, thread, i, before_.data() + begin(tile));
     }
   });
-  has_dense_stages_ = true;
-  known_stages_ = stage_count_;
-  if (end_rate_stage_ > 0) rate_known_at_ = RateKnown::at_end_rate_stage;
+  course_.has_dense_stages = true;
+  course_.known_stages = stage_count_;
+  if (end_rate_stage_ > 0) course_.rate_known_at = RateKnown::at_end_rate_stage;
 }
 
 template <class T> void Engine<T>::save_state(std::size_t place) {
   for (std::int64_t tile = 0; saved_ && tile < problem_.tiles.count(); ++tile) {
     problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
   }
-  if (!records_.empty() && !is_final_) records_.back().saved.push_back({.place = place, .fraction = 1});
+  if (!records_.empty() && !course_.is_final)
+    records_.back().saved.push_back({.place = place, .fraction = 1});
 }
 
 template <class T> void Engine<T>::save_inside(std::size_t place, double fraction) {
@@ -483,7 +506,7 @@ template <class T> void Engine<T>::save_inside(std::size_t place, double fractio
   const std::vector<double> weights = options_.method->dense_weights(fraction);
   for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
     T* inside = errors_.data() + begin(tile);
-    combine(tile, weights, step_.size(), before_.data() + begin(tile), inside, tile_size(tile));
+    combine(tile, weights, course_.step.size(), before_.data() + begin(tile), inside, tile_size(tile));
     problem_.unpack_state(tile, inside, saved_ + place * problem_.state_size());
   }
   refuse_non_finite(errors_.data(), errors_.size());
@@ -492,9 +515,12 @@ template <class T> void Engine<T>::save_inside(std::size_t place, double fractio
 
 template <class T> void Engine<T>::refuse_non_finite(const T* values, std::size_t size) const {
   if (problem_.kernels.all_finite(values, size)) return;
-  throw ode::SolveFailure(
-      ode::FailureReason::non_finite,
-      {.depth = step_.start, .step = step_.size(), .evaluations = evaluations_, .component = offender()}, "");
+  throw ode::SolveFailure(ode::FailureReason::non_finite,
+                          {.depth = course_.step.start,
+                           .step = course_.step.size(),
+                           .evaluations = course_.evaluations,
+                           .component = offender()},
+                          "");
 }
 
 template <class T> void Engine<T>::read_state(T* state) const {
@@ -517,7 +543,7 @@ Engine<T> Engine<T>::scout(const ode::Method& method, const ode::AdaptiveSteps& 
 
 template <class T> void Engine<T>::restart(const T* packed) {
   std::copy(packed, packed + state_.size(), state_.data());
-  rate_known_at_ = RateKnown::nowhere;
+  course_.rate_known_at = RateKnown::nowhere;
 }
 
 template <class T> std::string Engine<T>::first_non_finite(std::int64_t tile, const T* values) const {
@@ -544,7 +570,7 @@ template <class T> std::string Engine<T>::offender() const {
     const std::string found = first_non_finite(tile, candidate_.data() + begin(tile));
     if (!found.empty()) return found;
   }
-  for (std::size_t i = 0; i < known_stages_; ++i) {
+  for (std::size_t i = 0; i < course_.known_stages; ++i) {
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
       const std::string found = first_non_finite(tile, stage(tile, i));
       if (!found.empty()) return "rate of " + found;

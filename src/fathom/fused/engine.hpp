@@ -63,8 +63,12 @@ template <class T> class Engine {
   Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
   ~Engine();
 
+  /// Another solve of the same problem, of whatever its tensors have become, by the same method and in the same memory. Not for the
+  /// adjoint.
+  void begin_again(const EngineOptions& options, const T* start);
+
   /// At depth `last`, until another one or null is given. The step that ends there has no record.
-  void follow_with(Sequel<T>* sequel, double last) { sequel_ = sequel, last_ = last; }
+  void follow_with(Sequel<T>* sequel, double last) { course_.sequel = sequel, course_.last = last; }
 
   ode::StartNorms start_norms(const ode::Step& step);
   double curvature(const ode::Step& probe);
@@ -72,15 +76,17 @@ template <class T> class Engine {
   void accept();
   void save_state(std::size_t place);
   void save_inside(std::size_t place, double fraction);
-  void forget_rate() { rate_known_at_ = RateKnown::nowhere; }
+  void forget_rate() { course_.rate_known_at = RateKnown::nowhere; }
   Engine scout(const ode::Method& method, const ode::AdaptiveSteps& steps) const;
-  std::int64_t evaluations() const { return evaluations_; }
+  std::int64_t evaluations() const { return course_.evaluations; }
   std::string offender() const;
 
   /// The state as samples, in the order of `start`.
   void read_state(T* state) const;
   const Buffer<T>& packed_state() const { return state_; }
   std::int32_t rows() const { return rows_; }
+  /// Of what it has kept of its steps.
+  std::size_t bytes() const { return history_.bytes() + activations_.bytes() + rates_.bytes(); }
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
   std::vector<StepRecord<T>>& records() { return records_; }
@@ -113,7 +119,7 @@ template <class T> class Engine {
   };
 
   T* stage(std::int64_t tile, std::size_t index) const {
-    return room_.memory + room_.layout.rate(problem_.tiles, tile, index);
+    return course_.room.memory + course_.room.layout.rate(problem_.tiles, tile, index);
   }
   std::size_t tile_size(std::int64_t tile) const {
     return std::size_t(rows_) * std::size_t(problem_.tiles.width(tile));
@@ -152,6 +158,7 @@ template <class T> class Engine {
   void accept_sums();
   void keep_start();
   void take_room();
+  void begin_at(const T* start);
   void refuse_non_finite(const T* values, std::size_t size) const;
   std::string first_non_finite(std::int64_t tile, const T* values) const;
 
@@ -174,26 +181,29 @@ template <class T> class Engine {
   std::vector<char> tile_finite_;         // (tiles)
   std::unique_ptr<AdjointSums<T>> sums_;
   T* saved_;
-  ode::Step step_ = {};
-  RateKnown rate_known_at_ = RateKnown::nowhere;
-  typename StepRecord<T>::First first_stage_ = StepRecord<T>::First::recomputed;
-  bool has_dense_stages_ = false;
-  std::size_t known_stages_ = 0;  // of the step under way, or the last one accepted
-  std::int64_t evaluations_ = 0;
-  std::int64_t stride_;
-  std::int64_t kept_starts_ = 0;
   std::vector<StepRecord<T>> records_;
   History<T> history_;
   ActivationLayout layout_;
-  History<T> activations_;
-  std::int64_t activation_bytes_ = 0;  // kept so far
-  History<T> rates_;
-  std::int64_t rate_bytes_ = 0;
-  Room room_, room_before_;  // of the step under way, or the last one accepted; of the one before it
-  bool needs_room_ = true;
-  Sequel<T>* sequel_ = nullptr;
-  double last_ = 0;
-  bool is_final_ = false;  // the step under way, or the last one accepted: the sequel follows
+  History<T> activations_, rates_;
+
+  /// What a solve has come to. The next one begins with a fresh one.
+  struct Course {
+    ode::Step step = {};
+    RateKnown rate_known_at = RateKnown::nowhere;
+    typename StepRecord<T>::First first_stage = StepRecord<T>::First::recomputed;
+    bool has_dense_stages = false;
+    std::size_t known_stages = 0;  // of the step under way, or the last one accepted
+    std::int64_t evaluations = 0;
+    std::int64_t stride = 1;  // of the starts that are kept
+    std::int64_t kept_starts = 0;
+    std::int64_t activation_bytes = 0, rate_bytes = 0;  // kept so far
+    Room room, room_before;  // of the step under way, or the last one accepted; of the one before it
+    bool needs_room = true;
+    Sequel<T>* sequel = nullptr;
+    double last = 0;
+    bool is_final = false;  // the step under way, or the last one accepted: the sequel follows
+  };
+  Course course_;
 };
 
 }  // namespace fathom::fused

@@ -10,13 +10,28 @@ template <class T> T* History<T>::take() {
     const std::size_t fitting = std::max<std::size_t>(1, block_bytes / (state_size_ * sizeof(T) + 1));
     const std::size_t states =
         std::min(fitting, std::size_t(1) << std::min<std::size_t>(blocks_.size() + 2, 10));
-    blocks_.push_back(Buffer<T>::raw(states * state_size_));
+    blocks_.push_back({Buffer<T>::raw(states * state_size_), states});
     free_.reserve(free_.capacity() + states);
-    for (std::size_t n = states; n-- > 0;) free_.push_back(blocks_.back().data() + n * state_size_);
+    offer(blocks_.back());
   }
   T* slot = free_.back();
   free_.pop_back();
   return slot;
+}
+
+template <class T> void History<T>::offer(Block& block) {
+  for (std::size_t n = block.slots; n-- > 0;) free_.push_back(block.memory.data() + n * state_size_);
+}
+
+template <class T> void History<T>::clear() {
+  free_.clear();
+  for (std::size_t b = blocks_.size(); b-- > 0;) offer(blocks_[b]);
+}
+
+template <class T> std::size_t History<T>::bytes() const {
+  std::size_t numbers = 0;
+  for (const Block& block : blocks_) numbers += block.memory.size();
+  return numbers * sizeof(T);
 }
 
 template class History<float>;

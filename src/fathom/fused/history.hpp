@@ -49,10 +49,19 @@ template <class T> class History {
   explicit History(std::size_t state_size) : state_size_(state_size) {}
   T* take();
   void give_back(T* slot) { free_.push_back(slot); }
+  /// All are given back; they will be taken in the same order again.
+  void clear();
+  std::size_t bytes() const;
 
  private:
+  struct Block {
+    Buffer<T> memory;
+    std::size_t slots = 0;
+  };
+  void offer(Block& block);
+
   std::size_t state_size_;
-  std::vector<Buffer<T>> blocks_;
+  std::vector<Block> blocks_;
   std::vector<T*> free_;
 };
 

@@ -52,6 +52,16 @@ Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_
       weights(*program, tensors),
       inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
       threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
+  pack_inputs();
+}
+
+template <class T> void Problem<T>::read(Tensors<T> others) {
+  tensors = std::move(others);
+  weights.read(tensors);
+  pack_inputs();
+}
+
+template <class T> void Problem<T>::pack_inputs() {
   for (const SampleInput& input : program->inputs) {
     const std::int64_t batch = tiles.batch();
     const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);

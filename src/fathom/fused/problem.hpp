@@ -13,6 +13,8 @@ template <class T> struct Problem {
   Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, std::int64_t batch, int threads);
   /// On tiles that another program has chosen.
   Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
+  /// Other tensors of the same sizes, or the same with other numbers in them.
+  void read(Tensors<T> others);
 
   std::shared_ptr<const Program> program;
   const Kernels<T>& kernels;
@@ -34,6 +36,9 @@ template <class T> struct Problem {
     return std::size_t(program->features()) * std::size_t(tiles.width(tile));
   }
   T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
+
+ private:
+  void pack_inputs();
 };
 
 }  // namespace fathom::fused

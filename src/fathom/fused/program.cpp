@@ -19,6 +19,28 @@ bool contains(const Rows& outer, const Rows& inner) {
          inner.begin + inner.count <= outer.begin + outer.count && inner.count > 0;
 }
 
+bool same(const Function& a, const Function& b) { return a.kind == b.kind && a.a == b.a && a.b == b.b; }
+
+bool same(const Op& a, const Op& b) {
+  return a.kind == b.kind && same(a.out, b.out) && same(a.first, b.first) && same(a.second, b.second) &&
+         same(a.slope, b.slope) && same(a.function, b.function) && a.matrix == b.matrix &&
+         a.place == b.place && a.sets_first == b.sets_first && a.sets_second == b.sets_second &&
+         a.slope_is_read == b.slope_is_read && a.below == b.below &&
+         a.function_is_passed == b.function_is_passed && a.is_pair_with_next == b.is_pair_with_next;
+}
+
+bool same(const Matrix& a, const Matrix& b) {
+  return a.weight == b.weight && a.bias == b.bias && a.outputs == b.outputs && a.inputs == b.inputs &&
+         a.basis == b.basis;
+}
+
+bool same(const SampleInput& a, const SampleInput& b) { return a.tensor == b.tensor && same(a.rows, b.rows); }
+
+template <class Part> bool all_same(const std::vector<Part>& a, const std::vector<Part>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Part& one, const Part& other) { return same(one, other); });
+}
+
 bool overlap(const Rows& a, const Rows& b) {
   return a.bank == b.bank && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
 }
@@ -37,6 +59,16 @@ bool Program::varies_with_depth() const {
   const auto reads_depth = [](const Op& op) { return op.kind == OpKind::depth || op.kind == OpKind::signal; };
   return std::any_of(matrices.begin(), matrices.end(), varies) ||
          std::any_of(ops.begin(), ops.end(), reads_depth);
+}
+
+bool are_alike(const Program& a, const Program& b) {
+  const auto has_functions = [](const Program& program) {
+    return !program.bases.empty() || !program.signals.empty();
+  };
+  return !has_functions(a) && !has_functions(b) && all_same(a.ops, b.ops) && all_same(a.cleared, b.cleared) &&
+         all_same(a.matrices, b.matrices) && all_same(a.inputs, b.inputs) && a.state_rows == b.state_rows &&
+         a.loss_rows == b.loss_rows && a.register_rows == b.register_rows &&
+         a.passing_rows == b.passing_rows && a.input_rows == b.input_rows && a.signal_size == b.signal_size;
 }
 
 Code Program::code() const {

@@ -59,6 +59,9 @@ struct Program {
   Code code() const;
 };
 
+/// Do both do the same with tensors of the same sizes? Nobody can say of functions of depth: no, where there are any.
+bool are_alike(const Program& a, const Program& b);
+
 /// Puts a program together. Every operation writes rows of its own; rows that only go into a larger block or into the
 /// rate are written there at once.
 class Builder {

@@ -47,7 +47,8 @@ template <class T> class Sweep {
   }
 
   /// One step that is still under way, whose end has its adjoint in adjoint_begin().
-  void begin_last(const FinalStep<T>& last) {
+  void begin_last(const FinalStep<T>& last, const SweepWanted& wanted) {
+    wanted_ = wanted;
     last_record_ = {.step = last.step};
     last_.clear();
     last_.push_back(plan_of(last_record_));
@@ -542,18 +543,23 @@ template <class T> class Sweep {
 
 template <class T>
 LossWayBack<T>::LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
-                            EndLoss<T>* loss, double share, const SweepWanted& wanted)
+                            EndLoss<T>* loss)
     : problem_(problem),
       pass_{.problem = &problem, .method = method, .layout = layout},
       loss_(loss),
-      share_(share),
-      sweep_(std::make_unique<Sweep<T>>(pass_, nullptr, wanted)) {}
+      sweep_(std::make_unique<Sweep<T>>(pass_, nullptr, SweepWanted{})) {}
 
 template <class T> LossWayBack<T>::~LossWayBack() = default;
 
+template <class T> void LossWayBack<T>::begin_solve(double share, const SweepWanted& wanted) {
+  share_ = share;
+  wanted_ = wanted;
+  has_followed_ = false;
+}
+
 template <class T> void LossWayBack<T>::begin(const FinalStep<T>& step) {
   has_followed_ = true;
-  sweep_->begin_last(step);
+  sweep_->begin_last(step, wanted_);
   if (loss_) loss_->begin();
 }
 

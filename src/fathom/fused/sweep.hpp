@@ -51,10 +51,13 @@ template <class T> class Sweep;
 /// activations never leave the nearest cache. Then, when the gradient is asked for, the rest.
 template <class T> class LossWayBack final : public Sequel<T> {
  public:
-  /// `layout`: the engine's. `loss`: null for the running losses themselves. A sample counts with `share`.
+  /// `layout`: the engine's. `loss`: null for the running losses themselves.
   LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
-              EndLoss<T>* loss, double share, const SweepWanted& wanted);
+              EndLoss<T>* loss);
   ~LossWayBack() override;
+
+  /// Before each solve of the engine. A sample counts with `share`.
+  void begin_solve(double share, const SweepWanted& wanted);
 
   void begin(const FinalStep<T>& step) override;
   T* registers(std::int64_t tile, int thread, std::size_t index) override;
@@ -74,7 +77,8 @@ template <class T> class LossWayBack final : public Sequel<T> {
   Problem<T>& problem_;
   Pass<T> pass_;
   EndLoss<T>* loss_;
-  double share_;
+  double share_ = 1;
+  SweepWanted wanted_ = {};
   std::unique_ptr<Sweep<T>> sweep_;
   bool has_followed_ = false;
 };

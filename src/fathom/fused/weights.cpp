@@ -69,7 +69,7 @@ Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
     if (tensor < 0 || placed[std::size_t(tensor)]) return;
     placed[std::size_t(tensor)] = true;
     tensor_begins_[std::size_t(tensor)] = gradient_size_;
-    gradient_size_ += tensors_[std::size_t(tensor)].size();
+    gradient_size_ += tensors[std::size_t(tensor)].size();
   };
   stage_begins_.reserve(program.matrices.size());
   views_.reserve(program.matrices.size());
@@ -85,8 +85,19 @@ Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
     }
   }
   constants_.resize(constant_size);
+  copy_constants();
+}
+
+template <class T> void Weights<T>::read(const Tensors<T>& tensors) {
+  check_sizes(*program_, tensors);
+  tensors_ = tensors;
+  copy_constants();
+}
+
+template <class T> void Weights<T>::copy_constants() {
+  views_.clear();
   std::size_t at = 0;
-  for (const Matrix& matrix : program.matrices) {
+  for (const Matrix& matrix : program_->matrices) {
     MatrixView<T> view{.outputs = matrix.outputs, .inputs = matrix.inputs};
     if (matrix.basis < 0) {
       // Copies of both orders: what the way back reads must be what the way forth has read.

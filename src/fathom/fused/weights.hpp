@@ -30,6 +30,8 @@ template <class T> struct AtDepth {
 template <class T> class Weights {
  public:
   Weights(const Program& program, const Tensors<T>& tensors);
+  /// Other tensors, or the same with other numbers in them. What was prepared stays so where nothing varies with depth.
+  void read(const Tensors<T>& tensors);
 
   /// Prepares `at` for evaluations at `depth`. Does nothing but note the depth when nothing varies and it was prepared.
   void prepare(double depth, bool with_slopes, AtDepth<T>& at) const;
@@ -51,6 +53,8 @@ template <class T> class Weights {
   std::vector<MatrixGradient<T>> views(std::span<T> gradient, std::span<T> stage_gradient) const;
 
  private:
+  void copy_constants();
+
   const Program* program_;
   Tensors<T> tensors_;
   std::vector<T> constants_;          // matrices that do not vary, by output and by input, and their biases

@@ -59,7 +59,10 @@ SolveReport mean_of(const std::vector<std::shared_ptr<SolveReport>>& reports) {
 }  // namespace
 
 NeuralOdeImpl::NeuralOdeImpl(Field field, NeuralOdeOptions options)
-    : field_(std::move(field)), options_(std::move(options)), reports_{std::make_shared<SolveReport>()} {
+    : field_(std::move(field)),
+      options_(std::move(options)),
+      kept_(std::make_shared<KeptSolve>()),
+      reports_{std::make_shared<SolveReport>()} {
   require(field_ != nullptr, "a NeuralOde needs a field, got none");
   register_module("field", field_);
   if (!options_.input_layer.is_empty()) register_module("input_layer", options_.input_layer.ptr());
@@ -255,7 +258,7 @@ std::optional<VectorField> NeuralOdeImpl::field_in_one_piece(const Tensor& z0, c
 
 Tensor NeuralOdeImpl::loss_in_one_piece(const VectorField& field, const Tensor& z0, const EndProgram& end) {
   const EndLossResult result = solve_for_loss(field, z0, {options_.first, options_.last}, options_.solver,
-                                              std::get<Discrete>(options_.sensitivity), end);
+                                              std::get<Discrete>(options_.sensitivity), end, kept_);
   reports_ = {result.report};
   return result.loss;
 }

@@ -24,11 +24,17 @@ using torch::autograd::variable_list;
 class LossNode final : public torch::autograd::Node {
  public:
   /// `sources`: what the gradients of the field's parameters, then of the head's go to.
-  LossNode(std::unique_ptr<FusedSolve> solve, std::size_t field_parameters, std::vector<Tensor> sources)
-      : solve_(std::move(solve)), field_parameters_(field_parameters), sources_(std::move(sources)) {
+  LossNode(std::unique_ptr<FusedSolve> solve, std::shared_ptr<KeptSolve> kept, std::size_t field_parameters,
+           std::vector<Tensor> sources)
+      : solve_(std::move(solve)),
+        kept_(std::move(kept)),
+        field_parameters_(field_parameters),
+        sources_(std::move(sources)) {
     versions_.reserve(sources_.size());
     for (const Tensor& source : sources_) versions_.push_back(source._version());
   }
+
+  ~LossNode() override { kept_->give(std::move(solve_)); }
 
   variable_list apply(variable_list&& upstream) override {
     require(!torch::GradMode::is_enabled(),
@@ -55,7 +61,7 @@ class LossNode final : public torch::autograd::Node {
 
   void release_variables() override {
     const std::lock_guard lock(mutex_);
-    solve_.reset();
+    kept_->give(std::move(solve_));
     sources_.clear();
   }
 
@@ -72,6 +78,7 @@ class LossNode final : public torch::autograd::Node {
   }
 
   std::unique_ptr<FusedSolve> solve_;  // none once it was released
+  std::shared_ptr<KeptSolve> kept_;
   std::size_t field_parameters_;
   std::vector<Tensor> sources_;
   std::vector<std::int64_t> versions_;  // of the sources, when the loss was computed
@@ -125,7 +132,8 @@ Tensor scalar(double value, torch::ScalarType type) {
 }  // namespace
 
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
-                             const Solver& solver, const Discrete& how, const EndProgram& end) {
+                             const Solver& solver, const Discrete& how, const EndProgram& end,
+                             const std::shared_ptr<KeptSolve>& kept) {
   std::vector<Tensor> sources = field.sources.empty() ? field.parameters : field.sources;
   const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
   LossWanted wanted;
@@ -136,7 +144,7 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
       running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
-  FusedLoss answer = run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted);
+  FusedLoss answer = run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted, kept->take());
   Tensor loss = scalar(answer.value, z0.scalar_type());
   if (wanted.of_solve || wanted.of_head) {
     sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());
@@ -148,10 +156,12 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
     add_edge(start);
     for (const Tensor& source : sources) add_edge(source);
     const std::shared_ptr<LossNode> node(
-        new LossNode(std::move(answer.solve), field.parameters.size(), std::move(sources)),
+        new LossNode(std::move(answer.solve), kept, field.parameters.size(), std::move(sources)),
         torch::autograd::deleteNode);
     node->set_next_edges(std::move(edges));
     torch::autograd::set_history(loss, node);
+  } else {
+    kept->give(std::move(answer.solve));
   }
   return {.loss = loss, .report = answer.report};
 }

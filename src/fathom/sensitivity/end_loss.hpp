@@ -16,7 +16,9 @@ struct EndLossResult {
 
 /// The loss of `end` at z(S), differentiable once into z0, the field's sources and the head's parameters. Only where
 /// why_not_fused() is empty, z0 is (batch, features), and `end` has a program with tensors like it or the field running losses.
+/// `kept`: the model's, for its next loss.
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
-                             const Solver& solver, const Discrete& how, const EndProgram& end);
+                             const Solver& solver, const Discrete& how, const EndProgram& end,
+                             const std::shared_ptr<KeptSolve>& kept);
 
 }  // namespace fathom

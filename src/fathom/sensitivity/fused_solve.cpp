@@ -66,7 +66,36 @@ template <class T> class Run final : public FusedSolve {
       : tensors_(contiguous(field.lowered.tensors)),
         start_(start.contiguous()),
         parameter_of_(places_of(field.lowered.tensors, field.parameters)),
-        problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_for(batch)) {}
+        threads_(threads_for(batch)),
+        problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_) {}
+
+  /// Can loss() be called once more, with these?
+  bool fits(const VectorField& field, std::int64_t batch, const Solver& solver, const EndProgram& end,
+            const LossWanted& wanted) const {
+    if (!engine_ || problem_.tiles.batch() != batch || threads_ != threads_for(batch) ||
+        &*method_ != &*solver.method || bool(way_back_) != wanted.of_solve ||
+        bool(end_) != bool(end.lowered.program))
+      return false;
+    return are_alike(*problem_.program, *field.lowered.program) &&
+           (!end_ || are_alike(end_->program(), *end.lowered.program));
+  }
+
+  /// With another start, and weights that have changed.
+  void begin_again(const VectorField& field, const Tensor& start) {
+    tensors_ = contiguous(field.lowered.tensors);
+    start_ = start.contiguous();
+    parameter_of_ = places_of(field.lowered.tensors, field.parameters);
+    problem_.read(spans_of<T>(tensors_));
+  }
+
+  bool lets_go() override {
+    constexpr std::size_t most_bytes = std::size_t(4) << 20;
+    for (auto* tensors : {&tensors_, &parameters_, &head_, &end_tensors_}) tensors->clear();
+    start_.reset();
+    report_ = {};
+    last_ = {};
+    return engine_ && engine_->bytes() <= most_bytes;
+  }
 
   ForwardPass forward(const FlatField& flat, const std::vector<double>& depths, const Solver& solver,
                       const Sensitivity& sensitivity, bool differentiated) {
@@ -106,15 +135,25 @@ template <class T> class Run final : public FusedSolve {
       end_tensors_ = contiguous(end.lowered.tensors);
       head_ = end.parameters;
       head_place_of_ = places_of(end.lowered.tensors, end.parameters);
-      end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_),
-                                                 problem_.tiles, problem_.threads);
+      if (end_) {
+        end_->read(spans_of<T>(end_tensors_));
+      } else {
+        end_ = std::make_unique<fused::EndLoss<T>>(end.lowered.program, spans_of<T>(end_tensors_),
+                                                   problem_.tiles, problem_.threads);
+      }
     }
-    engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
+    if (engine_) {
+      engine_->begin_again(options, start_.data_ptr<T>());
+    } else {
+      engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(), nullptr);
+    }
     if (wanted.of_solve) {
       const Wanted all = wanted_of(field);
-      way_back_ = std::make_unique<fused::LossWayBack<T>>(
-          problem_, method_, engine_->activation_layout(), end_.get(), end.share,
-          fused::SweepWanted{.weights = wants_weights(all), .inputs = wants_inputs(all)});
+      if (!way_back_) {
+        way_back_ = std::make_unique<fused::LossWayBack<T>>(problem_, method_, engine_->activation_layout(),
+                                                            end_.get());
+      }
+      way_back_->begin_solve(end.share, {.weights = wants_weights(all), .inputs = wants_inputs(all)});
       engine_->follow_with(way_back_.get(), depths.back());
     }
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
@@ -347,6 +386,7 @@ template <class T> class Run final : public FusedSolve {
   std::vector<Tensor> tensors_;  // what the problem's spans point into
   Tensor start_;
   std::vector<std::ptrdiff_t> parameter_of_;  // of each tensor
+  int threads_;                               // that were free to work on it
   fused::Problem<T> problem_;
   ode::Method method_;
   std::unique_ptr<fused::Engine<T>> engine_;
@@ -373,8 +413,15 @@ FusedForward run_typed(const VectorField& field, const FlatField& flat, const Te
 template <class T>
 FusedLoss run_loss_typed(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, const LossWanted& wanted) {
-  auto run = std::make_unique<Run<T>>(field, start, batch);
+                         const EndProgram& end, const LossWanted& wanted, std::unique_ptr<FusedSolve> kept) {
+  std::unique_ptr<Run<T>> run;
+  if (auto* earlier = dynamic_cast<Run<T>*>(kept.get());
+      earlier && earlier->fits(field, batch, solver, end, wanted)) {
+    run.reset(earlier), kept.release();
+    run->begin_again(field, start);
+  } else {
+    run = std::make_unique<Run<T>>(field, start, batch);
+  }
   FusedLoss answer = run->loss(field, depths, solver, how, end, wanted);
   answer.solve = std::move(run);
   return answer;
@@ -420,11 +467,11 @@ FusedForward run_fused(const VectorField& field, const FlatField& flat, const Te
 
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, const LossWanted& wanted) {
+                         const EndProgram& end, const LossWanted& wanted, std::unique_ptr<FusedSolve> kept) {
   const torch::NoGradGuard no_graph;
   return start.scalar_type() == torch::kFloat32
-             ? run_loss_typed<float>(field, start, batch, depths, solver, how, end, wanted)
-             : run_loss_typed<double>(field, start, batch, depths, solver, how, end, wanted);
+             ? run_loss_typed<float>(field, start, batch, depths, solver, how, end, wanted, std::move(kept))
+             : run_loss_typed<double>(field, start, batch, depths, solver, how, end, wanted, std::move(kept));
 }
 
 }  // namespace fathom

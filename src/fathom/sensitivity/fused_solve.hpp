@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "fathom/sensitivity/pullback.hpp"
@@ -24,6 +25,27 @@ class FusedSolve {
                                        const std::vector<bool>& wanted_of_head) = 0;
   virtual Gradients pull_back(const ForwardPass& pass, const Sensitivity& how, const Tensor& grad_states,
                               const Wanted& wanted) = 0;
+  /// Forgets all tensors. Is what is left, memory and what follows from a program and a batch, worth keeping for the next loss?
+  virtual bool lets_go() = 0;
+};
+
+/// Where a model keeps what is left of its last loss, for the next one: making it anew would take as long as a third of a small
+/// solve. For any thread.
+class KeptSolve {
+ public:
+  std::unique_ptr<FusedSolve> take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(solve_);
+  }
+  void give(std::unique_ptr<FusedSolve> solve) {
+    if (!solve || !solve->lets_go()) return;
+    const std::lock_guard lock(mutex_);
+    solve_.swap(solve);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<FusedSolve> solve_;
 };
 
 /// Why the fused engine cannot solve this; empty when it can. `differentiated`: gradients may be asked for.
@@ -58,8 +80,9 @@ struct FusedLoss {
   std::unique_ptr<FusedSolve> solve;
 };
 /// From `start`, z0 itself or flat as for run_fused(), to the last depth, and the loss there. Only where why_not_fused() is empty; Discrete.
+/// `kept`: an earlier loss's solve, which is used again if it fits; may be null.
 FusedLoss run_fused_loss(const VectorField& field, const Tensor& start, std::int64_t batch,
                          const std::vector<double>& depths, const Solver& solver, const Discrete& how,
-                         const EndProgram& end, const LossWanted& wanted);
+                         const EndProgram& end, const LossWanted& wanted, std::unique_ptr<FusedSolve> kept);
 
 }  // namespace fathom
