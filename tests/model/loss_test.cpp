@@ -309,6 +309,12 @@ TEST_F(ModelUsedBefore, ForgetsTheStepsOfALongerSolve) {
   expect_same("after more steps");
 }
 
+TEST_F(ModelUsedBefore, ForgetsItsStepsWhereTheNextSolveHasNone) {
+  answers_of(used_, used_.x, used_.y);
+  used_.ode->options().last = fresh_.ode->options().last = 0;
+  expect_same("without a step");
+}
+
 TEST_F(ModelUsedBefore, ForgetsARejectedStepAndAFailedSolve) {
   auto& steps = std::get<AdaptiveSteps>(used_.ode->options().solver.steps);
   const AdaptiveSteps before = steps;
