@@ -388,6 +388,32 @@ TEST_F(ModelUsedBefore, KeepsLossesApartThatAreAliveAtOnce) {
   }
 }
 
+/// The caller's tensors are his own again once the loss is there.
+TEST(LossInOnePiece, DoesNotFollowChangesOfItsStart) {
+  NeuralOde ode(autonomous(mlp({.features = {4, 8, 4}})),
+                NeuralOdeOptions{.sensitivity = Discrete{.checkpoint_every = 2}});
+  const Tensor w = torch::randn({4, 4}).requires_grad_(), y = torch::zeros({4, 4});
+  const Tensor expected = torch::autograd::grad({ode->loss(w * 1, y)}, {w})[0];
+  Tensor turned = w * 1;
+  const Tensor loss = ode->loss(turned, y);
+  turned.t_();
+  EXPECT_TRUE(torch::equal(torch::autograd::grad({loss}, {w})[0], expected));
+  Tensor x = torch::randn({3000, 4}).requires_grad_();
+  const Tensor of_x = ode->loss(x, torch::zeros({3000, 4}));
+  const Tensor gradient = torch::autograd::grad({of_x}, {x}, {}, /*retain_graph=*/true)[0];
+  x.set_data(torch::randn({2, 4}));
+  EXPECT_ANY_THROW(fathom::backward(of_x));  // its gradient has another shape than x has now
+  EXPECT_EQ(gradient.size(0), 3000);
+}
+
+TEST(LossInOnePiece, RefusesAGradientAfterWeightsWereExchanged) {
+  NeuralOde ode(depth_varying(mlp({.features = {2, 4, 2}, .basis = fourier({.harmonics = 1})})));
+  const Tensor loss = ode->loss(torch::randn({3, 2}), torch::zeros({3, 2}));
+  Tensor weight = ode->parameters().front();
+  weight.set_data(torch::randn_like(weight));
+  EXPECT_THROW(loss.backward(), c10::Error);
+}
+
 TEST_F(ModelUsedBefore, HoldsNoTensorOfTheCallers) {
   const auto uses = [&] {
     std::vector<std::size_t> counts = {used_.x.use_count(), used_.y.use_count()};

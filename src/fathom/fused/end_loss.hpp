@@ -15,6 +15,7 @@ template <class T> class EndLoss {
   /// Other tensors of the same sizes, or the same with other numbers in them.
   void read(Tensors<T> tensors) { problem_.read(std::move(tensors)); }
   const Program& program() const { return *problem_.program; }
+  std::size_t bytes() const { return problem_.bytes(); }  ///< that grow with the batch or the weights
 
   /// L of `states`, of which every tile has `rows` rows and the program reads the first. With `adjoints`, dL/d(states) is written
   /// there and dL/d(weights) is in gradient() afterwards.

@@ -101,6 +101,14 @@ template <class T> void Engine<T>::begin_again(const EngineOptions& options, con
   begin_at(start);
 }
 
+template <class T> std::size_t Engine<T>::bytes() const {
+  std::size_t bytes = history_.bytes() + activations_.bytes() + rates_.bytes();
+  for (const Buffer<T>* buffer : {&state_, &before_, &candidate_, &errors_, &stages_})
+    bytes += buffer->bytes();
+  for (const Scratch& scratch : scratch_) bytes += scratch.registers.bytes() + scratch.argument.bytes();
+  return bytes + records_.capacity() * sizeof(StepRecord<T>);
+}
+
 template <class T> void Engine<T>::begin_at(const T* start) {
   course_.stride = options_.keep_every;
   for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {

@@ -85,8 +85,7 @@ template <class T> class Engine {
   void read_state(T* state) const;
   const Buffer<T>& packed_state() const { return state_; }
   std::int32_t rows() const { return rows_; }
-  /// Of what it has kept of its steps.
-  std::size_t bytes() const { return history_.bytes() + activations_.bytes() + rates_.bytes(); }
+  std::size_t bytes() const;  ///< that it holds
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
   std::vector<StepRecord<T>>& records() { return records_; }

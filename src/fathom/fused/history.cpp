@@ -29,9 +29,9 @@ template <class T> void History<T>::clear() {
 }
 
 template <class T> std::size_t History<T>::bytes() const {
-  std::size_t numbers = 0;
-  for (const Block& block : blocks_) numbers += block.memory.size();
-  return numbers * sizeof(T);
+  std::size_t bytes = 0;
+  for (const Block& block : blocks_) bytes += block.memory.bytes();
+  return bytes;
 }
 
 template class History<float>;

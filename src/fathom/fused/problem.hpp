@@ -27,6 +27,7 @@ template <class T> struct Problem {
   Code code() const { return program->code(); }
   std::int32_t rows() const { return program->state_rows; }
   std::size_t padded(std::int32_t row_count) const { return tiles.padded_batch() * std::size_t(row_count); }
+  std::size_t bytes() const { return inputs.bytes() + weights.bytes(); }  ///< that it holds
   /// Numbers in one saved state: z of all samples, then their running losses.
   std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
   void pack_state(std::int64_t tile, const T* state, T* rows) const;

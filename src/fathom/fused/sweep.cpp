@@ -77,6 +77,15 @@ template <class T> class Sweep {
     return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
   }
 
+  std::size_t bytes() const {
+    std::size_t bytes = adjoint_.bytes();
+    for (const Worker& worker : workers_) {
+      bytes += worker.registers.bytes() + worker.adjoints.bytes() + worker.rates.bytes() +
+               worker.pulled.bytes() + worker.gradient.bytes() + worker.stage_gradients.bytes();
+    }
+    return bytes;
+  }
+
   /// With what `pass` has become meanwhile.
   SweepResult<T> run(const SweepWanted& wanted) {
     wanted_ = wanted;
@@ -86,8 +95,12 @@ template <class T> class Sweep {
   SweepResult<T> run() {
     clear_sums();
     if (problem_.tiles.count() == 0) return std::move(result_);
-    std::fill_n(adjoint_.data(), adjoint_.size(), T(0));
-    if (pass_.end_adjoint) add(adjoint_.data(), T(pass_.end_scale), pass_.end_adjoint, adjoint_.size());
+    if (pass_.end_adjoint) {
+      const T scale = T(pass_.end_scale);
+      problem_.kernels.combine(adjoint_.data(), nullptr, &pass_.end_adjoint, &scale, 1, adjoint_.size());
+    } else {
+      std::fill_n(adjoint_.data(), adjoint_.size(), T(0));
+    }
     const std::size_t most = steps_of_group();
     for (std::size_t end = pass_.records->size(); end > 0;) {
       const std::size_t begin = begin_of_stretch(end);
@@ -96,6 +109,7 @@ template <class T> class Sweep {
         walk(end - std::min(most, end - begin), end, begin);
       }
     }
+    restored_.clear();
     collect_start();
     join_workers();
     return std::move(result_);
@@ -584,6 +598,8 @@ template <class T> typename LossWayBack<T>::Result LossWayBack<T>::finish() {
   SweepResult<T> gradients = sweep_->finish_last();
   return {.adjoint = std::move(sweep_->adjoint()), .gradients = std::move(gradients)};
 }
+
+template <class T> std::size_t LossWayBack<T>::bytes() const { return sweep_->bytes(); }
 
 template <class T> SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass, const SweepWanted& wanted) {
   pass_ = pass;

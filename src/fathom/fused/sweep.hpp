@@ -72,6 +72,7 @@ template <class T> class LossWayBack final : public Sequel<T> {
   Result finish();
   /// The rest, as pull_back() would give it, in the memory of the last step; as often as it is asked for.
   SweepResult<T> pull_back(const Pass<T>& pass, const SweepWanted& wanted);
+  std::size_t bytes() const;  ///< that it holds
 
  private:
   Problem<T>& problem_;

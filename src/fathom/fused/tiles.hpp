@@ -38,6 +38,7 @@ template <class T> class Buffer {
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
   void swap(Buffer& other) noexcept {
     data_.swap(other.data_);
     std::swap(size_, other.size_);

@@ -44,6 +44,7 @@ template <class T> class Weights {
   void spread(const AtDepth<T>& at, std::span<const T> stage_gradient, std::span<Sum> gradient) const;
 
   const Program& program() const { return *program_; }
+  std::size_t bytes() const { return constants_.size() * sizeof(T); }  ///< that it holds
 
   /// Where the gradient of a matrix at a depth begins in a stage gradient, and of a tensor in a whole gradient.
   std::size_t stage_gradient_size() const { return stage_size_; }

@@ -30,8 +30,8 @@ class LossNode final : public torch::autograd::Node {
         kept_(std::move(kept)),
         field_parameters_(field_parameters),
         sources_(std::move(sources)) {
-    versions_.reserve(sources_.size());
-    for (const Tensor& source : sources_) versions_.push_back(source._version());
+    seen_.reserve(sources_.size());
+    for (const Tensor& source : sources_) seen_.push_back(state_of(source));
   }
 
   ~LossNode() override { kept_->give(std::move(solve_)); }
@@ -66,14 +66,24 @@ class LossNode final : public torch::autograd::Node {
   }
 
  private:
+  /// Changes when the numbers do: in place, or by others that take their place.
+  struct State {
+    std::int64_t version = 0;
+    const void* numbers = nullptr;
+    bool operator==(const State&) const = default;
+  };
+  static State state_of(const Tensor& tensor) {
+    return {tensor._version(), tensor.has_storage() ? tensor.data_ptr() : nullptr};
+  }
+
   void check_unchanged() const {
     TORCH_CHECK(solve_,
                 "the gradient of this loss was taken already, and what it needs is gone; compute the loss "
                 "again, or keep it with `loss.backward({}, /*retain_graph=*/true)`");
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      TORCH_CHECK(sources_[i]._version() == versions_[i],
-                  "a tensor that the loss was computed from, of shape ", sources_[i].sizes(),
-                  ", was changed in place before the gradient was taken; take the gradient first");
+      TORCH_CHECK(state_of(sources_[i]) == seen_[i], "a tensor that the loss was computed from, of shape ",
+                  sources_[i].sizes(),
+                  ", was changed before the gradient was taken; take the gradient first");
     }
   }
 
@@ -81,7 +91,7 @@ class LossNode final : public torch::autograd::Node {
   std::shared_ptr<KeptSolve> kept_;
   std::size_t field_parameters_;
   std::vector<Tensor> sources_;
-  std::vector<std::int64_t> versions_;  // of the sources, when the loss was computed
+  std::vector<State> seen_;  // of the sources, when the loss was computed
 };
 
 /// Does the gradient behind an edge end in a parameter, with nobody who listens on its way?
@@ -141,6 +151,9 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
     wanted.of_solve = wants_gradient(z0) || std::any_of(sources.begin(), sources.end(), wants_gradient);
     wanted.of_head = std::any_of(end.parameters.begin(), end.parameters.end(), wants_gradient);
   }
+  const auto has_tangent = [](const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); };
+  TORCH_CHECK(!has_tangent(z0) && std::none_of(sources.begin(), sources.end(), has_tangent),
+              "a loss at the end of a solve has no forward-mode derivative; use its gradient");
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
       running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
@@ -175,6 +188,8 @@ void backward(const Tensor& loss) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
     auto& leaf = static_cast<torch::autograd::AccumulateGrad&>(*node->next_edge(i).function);
+    TORCH_CHECK(gradients[i].sizes() == leaf.variable.sizes(), "a tensor of shape ", gradients[i].sizes(),
+                " has another shape since the loss was computed from it, ", leaf.variable.sizes());
     if (is_handed_over(leaf, gradients[i])) continue;
     // The parameter's own node adds it: with its lock, its hooks and its memory layout.
     variable_list one;

@@ -64,7 +64,7 @@ template <class T> class Run final : public FusedSolve {
  public:
   Run(const VectorField& field, const Tensor& start, std::int64_t batch)
       : tensors_(contiguous(field.lowered.tensors)),
-        start_(start.contiguous()),
+        start_(start.variable_data().contiguous()),
         parameter_of_(places_of(field.lowered.tensors, field.parameters)),
         threads_(threads_for(batch)),
         problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_) {}
@@ -83,18 +83,21 @@ template <class T> class Run final : public FusedSolve {
   /// With another start, and weights that have changed.
   void begin_again(const VectorField& field, const Tensor& start) {
     tensors_ = contiguous(field.lowered.tensors);
-    start_ = start.contiguous();
+    start_ = start.variable_data().contiguous();
     parameter_of_ = places_of(field.lowered.tensors, field.parameters);
     problem_.read(spans_of<T>(tensors_));
   }
 
   bool lets_go() override {
-    constexpr std::size_t most_bytes = std::size_t(4) << 20;
+    constexpr std::size_t most_bytes = std::size_t(16) << 20;
     for (auto* tensors : {&tensors_, &parameters_, &head_, &end_tensors_}) tensors->clear();
     start_.reset();
     report_ = {};
     last_ = {};
-    return engine_ && engine_->bytes() <= most_bytes;
+    if (!engine_ || !are_alike(*problem_.program, *problem_.program)) return false;  // nothing will ever fit
+    return engine_->bytes() + problem_.bytes() + (end_ ? end_->bytes() : 0) +
+               (way_back_ ? way_back_->bytes() : 0) <=
+           most_bytes;
   }
 
   ForwardPass forward(const FlatField& flat, const std::vector<double>& depths, const Solver& solver,
@@ -383,8 +386,8 @@ template <class T> class Run final : public FusedSolve {
     }
   }
 
-  std::vector<Tensor> tensors_;  // what the problem's spans point into
-  Tensor start_;
+  std::vector<Tensor> tensors_;               // what the problem's spans point into
+  Tensor start_;                              // not the caller's own, whose shape may change; the numbers are
   std::vector<std::ptrdiff_t> parameter_of_;  // of each tensor
   int threads_;                               // that were free to work on it
   fused::Problem<T> problem_;
@@ -420,6 +423,7 @@ FusedLoss run_loss_typed(const VectorField& field, const Tensor& start, std::int
     run.reset(earlier), kept.release();
     run->begin_again(field, start);
   } else {
+    kept.reset();  // its memory is wanted now
     run = std::make_unique<Run<T>>(field, start, batch);
   }
   FusedLoss answer = run->loss(field, depths, solver, how, end, wanted);
