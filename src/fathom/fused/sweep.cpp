@@ -26,6 +26,7 @@ template <class T> class Sweep {
         end_rate_stage_(method_.end_rate_stage().value_or(0)),
         saved_adjoints_(saved_adjoints),
         wanted_(wanted),
+        needed_for_end_(needed_stages(method_, /*with_inside=*/false)),
         varies_(problem_.program->varies_with_depth()) {
     const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
     require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
@@ -196,7 +197,7 @@ template <class T> class Sweep {
       plan.inside.push_back({point.place, point.fraction, method_.dense_weights(point.fraction), {}});
       if (wanted_.depths) plan.inside.back().rates = method_.dense_weight_rates(point.fraction);
     }
-    plan.needed = needed_stages(method_, !plan.inside.empty());
+    plan.needed = plan.inside.empty() ? needed_for_end_ : needed_stages(method_, /*with_inside=*/true);
     // Gradients of depths need the rates of all stages side by side, where recomputing puts them.
     if (!wanted_.depths && record.activations) {
       plan.activations = record.activations;
@@ -544,7 +545,8 @@ template <class T> class Sweep {
   std::size_t end_rate_stage_;
   const T* saved_adjoints_;
   SweepWanted wanted_;
-  Buffer<T> adjoint_;         // (rows) of every tile: dL/d(state) at the end of the step to come
+  Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come
+  std::vector<bool> needed_for_end_;
   bool varies_;               // weights, or what else the program reads of depth
   bool sums_stages_ = false;  // gradients of weights that vary are summed for each stage
   AtDepth<T> constant_;
