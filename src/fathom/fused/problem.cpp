@@ -25,7 +25,8 @@ std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std:
   constexpr std::int32_t few_rows = 32;
   const bool has_few_rows = kernels.has_pairs && rows_in_use(program) <= few_rows;
   const std::int32_t few_tiles = has_few_rows ? 4 : 8;  // enough for threads to share
-  std::int32_t width = has_few_rows ? 4 * narrow : kernels.has_pairs ? 2 * narrow : narrow;
+  const std::int32_t wide = batch >= 4096 ? 8 * narrow : 4 * narrow;
+  std::int32_t width = has_few_rows ? wide : kernels.has_pairs ? 2 * narrow : narrow;
   if (width > narrow && batch / few_tiles < width) width /= 2;
   while (width > 16 &&
          std::size_t(width) * std::size_t(program.register_rows + program.passing_rows) * sizeof(T) > cache)
