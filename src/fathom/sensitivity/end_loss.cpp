@@ -152,7 +152,8 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
     wanted.of_head = std::any_of(end.parameters.begin(), end.parameters.end(), wants_gradient);
   }
   const auto has_tangent = [](const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); };
-  TORCH_CHECK(!has_tangent(z0) && std::none_of(sources.begin(), sources.end(), has_tangent),
+  TORCH_CHECK(!has_tangent(z0) && std::none_of(sources.begin(), sources.end(), has_tangent) &&
+                  std::none_of(end.parameters.begin(), end.parameters.end(), has_tangent),
               "a loss at the end of a solve has no forward-mode derivative; use its gradient");
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
