@@ -1,5 +1,6 @@
 /// A loss in one piece with its solve, against the same loss by torch on the answer of the same model.
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include <random>
 
@@ -404,6 +405,19 @@ TEST(LossInOnePiece, DoesNotFollowChangesOfItsStart) {
   x.set_data(torch::randn({2, 4}));
   EXPECT_ANY_THROW(fathom::backward(of_x));  // its gradient has another shape than x has now
   EXPECT_EQ(gradient.size(0), 3000);
+}
+
+TEST(LossInOnePiece, SaysThatItHasNoForwardModeDerivative) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  const Tensor dual = x.clone(), weight = ode->parameters().front();
+  dual._set_fw_grad(torch::ones_like(x), level, /*is_inplace_op=*/false);
+  EXPECT_THROW(ode->loss(dual, y), c10::Error);
+  weight._set_fw_grad(torch::ones_like(weight), level, /*is_inplace_op=*/false);
+  EXPECT_THROW(ode->loss(x, y), c10::Error);
+  torch::autograd::ForwardADLevel::release_idx(level);
+  EXPECT_NO_THROW(ode->loss(x, y));
 }
 
 TEST(LossInOnePiece, RefusesAGradientAfterWeightsWereExchanged) {
