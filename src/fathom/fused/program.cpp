@@ -62,12 +62,9 @@ bool Program::varies_with_depth() const {
 }
 
 bool are_alike(const Program& a, const Program& b) {
-  const auto has_functions = [](const Program& program) {
-    return !program.bases.empty() || !program.signals.empty();
-  };
-  return !has_functions(a) && !has_functions(b) && all_same(a.ops, b.ops) && all_same(a.cleared, b.cleared) &&
-         all_same(a.matrices, b.matrices) && all_same(a.inputs, b.inputs) && a.state_rows == b.state_rows &&
-         a.loss_rows == b.loss_rows && a.register_rows == b.register_rows &&
+  return !a.has_functions() && !b.has_functions() && all_same(a.ops, b.ops) &&
+         all_same(a.cleared, b.cleared) && all_same(a.matrices, b.matrices) && all_same(a.inputs, b.inputs) &&
+         a.state_rows == b.state_rows && a.loss_rows == b.loss_rows && a.register_rows == b.register_rows &&
          a.passing_rows == b.passing_rows && a.input_rows == b.input_rows && a.signal_size == b.signal_size;
 }
 

@@ -56,10 +56,11 @@ struct Program {
 
   std::int32_t features() const { return state_rows - loss_rows; }
   bool varies_with_depth() const;  ///< or are all its evaluations alike?
+  bool has_functions() const { return !bases.empty() || !signals.empty(); }  ///< of depth
   Code code() const;
 };
 
-/// Do both do the same with tensors of the same sizes? Nobody can say of functions of depth: no, where there are any.
+/// Do both do the same with tensors of the same sizes? No, where they have functions of depth: nobody can compare those.
 bool are_alike(const Program& a, const Program& b);
 
 /// Puts a program together. Every operation writes rows of its own; rows that only go into a larger block or into the

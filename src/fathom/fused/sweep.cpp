@@ -87,13 +87,9 @@ template <class T> class Sweep {
     return bytes;
   }
 
-  /// With what `pass` has become meanwhile.
+  /// With what `pass` has become since the sweep was made.
   SweepResult<T> run(const SweepWanted& wanted) {
     wanted_ = wanted;
-    return run();
-  }
-
-  SweepResult<T> run() {
     clear_sums();
     if (problem_.tiles.count() == 0) return std::move(result_);
     if (pass_.end_adjoint) {
@@ -610,7 +606,7 @@ template <class T> SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass,
 
 template <class T>
 SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted) {
-  return Sweep<T>(pass, saved_adjoints, wanted).run();
+  return Sweep<T>(pass, saved_adjoints, wanted).run(wanted);
 }
 
 template <class T>

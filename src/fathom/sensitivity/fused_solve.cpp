@@ -94,7 +94,7 @@ template <class T> class Run final : public FusedSolve {
     start_.reset();
     report_ = {};
     last_ = {};
-    if (!engine_ || !are_alike(*problem_.program, *problem_.program)) return false;  // nothing will ever fit
+    if (!engine_ || problem_.program->has_functions()) return false;  // the next one would not be alike
     return engine_->bytes() + problem_.bytes() + (end_ ? end_->bytes() : 0) +
                (way_back_ ? way_back_->bytes() : 0) <=
            most_bytes;
