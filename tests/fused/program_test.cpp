@@ -390,7 +390,7 @@ TEST(Programs, RefuseRowsThatDoNotFit) {
   EXPECT_THROW(build.give(build.zeros(3)), InvalidArgument);
 }
 
-TEST(Tiles, CoverEveryBatchAndPadWithTheLastSample) {
+TEST(Tiles, CoverEveryBatch) {
   for (std::int64_t batch : {1, 2, 7, 8, 9, 63, 64, 65, 200}) {
     const Tiles tiles(batch, 8, 64);
     std::int64_t samples = 0;
@@ -401,15 +401,42 @@ TEST(Tiles, CoverEveryBatchAndPadWithTheLastSample) {
       EXPECT_TRUE(batch == 1 || tiles.width(tile) % 8 == 0);
     }
     EXPECT_EQ(samples, batch);
-    std::vector<float> states(std::size_t(batch * 3)), back(states.size());
-    for (std::size_t n = 0; n < states.size(); ++n) states[n] = float(n);
-    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
-      std::vector<float> rows(std::size_t(tiles.width(tile)) * 3);
-      tiles.pack(tile, states.data(), 3, rows.data());
-      EXPECT_EQ(rows[std::size_t(tiles.width(tile)) - 1], rows[std::size_t(tiles.samples(tile)) - 1]);
-      tiles.unpack(tile, rows.data(), 3, back.data());
+  }
+}
+
+template <class T>
+void expect_turned_over(const Kernels<T>& kernels, std::int32_t features, std::int32_t count,
+                        std::int32_t padding) {
+  const std::int32_t width = count + padding;
+  const T guard = -7;
+  std::vector<T> samples(std::size_t(count * features)), rows(std::size_t(width * features) + 1, guard),
+      back(samples.size() + 1, guard);
+  for (std::size_t n = 0; n < samples.size(); ++n) samples[n] = T(n + 1);
+  kernels.pack(rows.data(), samples.data(), features, count, width);
+  for (std::int32_t i = 0; i < width; ++i) {
+    for (std::int32_t r = 0; r < features; ++r) {
+      const std::int32_t sample = std::min(i, count - 1);  // padding repeats the last one
+      ASSERT_EQ(rows[std::size_t(r * width + i)], samples[std::size_t(sample * features + r)])
+          << kernels.name << ", " << features << " features, " << count << " samples";
     }
-    EXPECT_EQ(states, back);
+  }
+  EXPECT_EQ(rows.back(), guard);
+  kernels.unpack(back.data(), rows.data(), features, count, width);
+  EXPECT_EQ(back.back(), guard);
+  back.pop_back();
+  EXPECT_EQ(samples, back);
+}
+
+TEST(Kernels, TurnSamplesIntoRowsAndBack) {
+  for (const std::int32_t features : {0, 1, 2, 3, 4, 5, 64}) {
+    for (const std::int32_t count : {1, 2, 15, 16, 17, 200}) {
+      for (const std::int32_t padding : {0, 13}) {
+        for (const auto* kernels : available_kernels<float>())
+          expect_turned_over(*kernels, features, count, padding);
+        for (const auto* kernels : available_kernels<double>())
+          expect_turned_over(*kernels, features, count, padding);
+      }
+    }
   }
 }
 

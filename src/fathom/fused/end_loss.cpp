@@ -40,7 +40,7 @@ double EndLoss<T>::evaluate(const T* states, std::int32_t rows, double share, T*
 }
 
 template <class T> void EndLoss<T>::begin() {
-  for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+  for (Worker& worker : workers_) worker.has_total = false;
 }
 
 template <class T>
@@ -69,6 +69,7 @@ template <class T> double EndLoss<T>::finish(double share) {
   for (const double sum : tile_sums_) total += sum;
   gradient_.assign(problem_.weights.gradient_size(), 0.0);
   for (const Worker& worker : workers_) {
+    if (!worker.has_total) continue;
     for (std::size_t n = 0; n < gradient_.size(); ++n) gradient_[n] += worker.total[n];
   }
   return share * total;
@@ -88,6 +89,8 @@ void EndLoss<T>::pull_back(std::int64_t tile, Worker& worker, Frame<T>& frame, s
   problem_.kernels.pull_back(code_, frame);
   std::copy_n(worker.adjoints.data(), features * width, adjoints);
   std::fill_n(adjoints + features * width, (std::size_t(rows) - features) * width, T(0));
+  if (!worker.has_total) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+  worker.has_total = true;
   problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
 }
 

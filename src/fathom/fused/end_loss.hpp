@@ -34,6 +34,7 @@ template <class T> class EndLoss {
     Buffer<T> registers, adjoints, rate, seed, gradient;
     std::vector<MatrixGradient<T>> views;
     std::vector<double> total;
+    bool has_total = false;  // or had it no tile yet?
   };
   void pull_back(std::int64_t tile, Worker& worker, Frame<T>& frame, std::int32_t rows, T share, T* adjoints);
 

@@ -111,14 +111,14 @@ template <class T> std::size_t Engine<T>::bytes() const {
 
 template <class T> void Engine<T>::begin_at(const T* start) {
   course_.stride = options_.keep_every;
-  for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
-    problem_.pack_state(tile, start, state_.data() + begin(tile));
-    if (options_.adjoint) {
-      problem_.pack_state(tile, start + problem_.state_size(),
-                          state_.data() + begin(tile) + tile_size(tile) / 2);
-    }
-  }
-  std::copy(state_.data(), state_.data() + state_.size(), candidate_.data());
+  // Each thread its own tiles: they are, and stay, in its nearest cache.
+  for_each_tile([&](std::int64_t tile, int) {
+    T* state = state_.data() + begin(tile);
+    problem_.pack_state(tile, start, state);
+    if (options_.adjoint)
+      problem_.pack_state(tile, start + problem_.state_size(), state + tile_size(tile) / 2);
+    std::copy_n(state, tile_size(tile), candidate_.data() + begin(tile));
+  });
 }
 
 template <class T> Engine<T>::~Engine() = default;
@@ -165,6 +165,7 @@ template <class T> void Engine<T>::take_room() {
   if (!course_.needs_room) return;
   course_.needs_room = false;
   course_.room_before = course_.room;
+  course_.start_room = nullptr;
   const auto bytes = [&](const ActivationLayout& layout) {
     return std::int64_t(problem_.padded(std::int32_t(layout.rows())) * sizeof(T));
   };
@@ -386,6 +387,9 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   course_.step = step;
   course_.is_final = course_.sequel && step.end == course_.last;
   if (course_.is_final) course_.sequel->begin(final_step());
+  const bool keeps_start =
+      options_.keeps_starts && !course_.is_final && std::int64_t(records_.size()) % course_.stride == 0;
+  if (keeps_start && !course_.start_room) course_.start_room = history_.take();
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
   course_.evaluations += std::int64_t(method.stages()) - 1;
   course_.known_stages = method.stages();
@@ -396,6 +400,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* from = state_.data() + begin(tile);
     T* candidate = candidate_.data() + begin(tile);
+    if (keeps_start) std::copy_n(from, tile_size(tile), course_.start_room + begin(tile));
     if (!has_first_rate) first_rate_of_tile(tile, thread, is_known);
     for (std::size_t i = 1; i < method.stages(); ++i) evaluate_stage(tile, thread, i, from);
     if (!first_same_as_last_) combine(tile, method.b, course_.step.size(), from, candidate, tile_size(tile));
@@ -429,12 +434,13 @@ template <class T> void Engine<T>::accept() {
   const bool is_recorded = !course_.is_final && (options_.keeps_starts || sums_ == nullptr);
   if (is_recorded) {
     records_.push_back({.step = course_.step,
+                        .start = course_.start_room,
                         .activations = course_.room.activations(),
                         .rates = course_.room.rates(),
                         .first = course_.first_stage});
   }
   course_.needs_room = true;  // at the next attempt: until then this one's dense stages may be asked for
-  if (is_recorded && options_.keeps_starts) keep_start();
+  if (is_recorded && course_.start_room) thin_starts();
   course_.has_dense_stages = stage_count_ == options_.method->stages();
   course_.rate_known_at = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
   if (sums_) accept_sums();
@@ -464,10 +470,8 @@ template <class T> void Engine<T>::add_sums(std::vector<double>& gradient, Buffe
   for (std::size_t n = 0; n < inputs.size(); ++n) inputs.data()[n] += sums_->total_inputs.data()[n];
 }
 
-template <class T> void Engine<T>::keep_start() {
-  if (std::int64_t(records_.size() - 1) % course_.stride != 0) return;
-  records_.back().start = history_.take();
-  std::copy(before_.data(), before_.data() + before_.size(), records_.back().start);
+/// One more start was kept; beyond the budget every second one goes.
+template <class T> void Engine<T>::thin_starts() {
   ++course_.kept_starts;
   const std::int64_t bytes = course_.kept_starts * std::int64_t(before_.size() * sizeof(T));
   if (options_.keep_budget == 0 || bytes <= options_.keep_budget || course_.kept_starts <= 2) return;

@@ -155,7 +155,7 @@ template <class T> class Engine {
   double checked_norm(std::vector<TileError>& found, const Buffer<T>& values, const Buffer<T>& other);
   double norm_of_tiles(const std::vector<TileError>& found, double divisor) const;
   void accept_sums();
-  void keep_start();
+  void thin_starts();
   void take_room();
   void begin_at(const T* start);
   void refuse_non_finite(const T* values, std::size_t size) const;
@@ -197,6 +197,8 @@ template <class T> class Engine {
     std::int64_t kept_starts = 0;
     std::int64_t activation_bytes = 0, rate_bytes = 0;  // kept so far
     Room room, room_before;  // of the step under way, or the last one accepted; of the one before it
+    T* start_room =
+        nullptr;  // for the start of the step under way, (rows) of every tile; null: not kept, or not yet
     bool needs_room = true;
     Sequel<T>* sequel = nullptr;
     double last = 0;

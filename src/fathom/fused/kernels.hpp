@@ -54,6 +54,9 @@ template <class T> struct Kernels {
   /// out = base + sum_j weights[j] terms[j]; base may be null or out itself.
   void (*combine)(T* out, const T* base, const T* const* terms, const T* weights, std::int32_t count,
                   std::size_t size);
+  /// rows (features, width) = samples (count, features), filled up with copies of the last one; and back, without those.
+  void (*pack)(T* rows, const T* samples, std::int32_t features, std::int32_t count, std::int32_t width);
+  void (*unpack)(T* samples, const T* rows, std::int32_t features, std::int32_t count, std::int32_t width);
   void (*scaled_error)(ErrorFrame<T>&);
   /// sum_i a[i] b[i] over the first `samples` of each row.
   double (*dot)(const T* a, const T* b, std::int32_t rows, std::int32_t width, std::int32_t samples);

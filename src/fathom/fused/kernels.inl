@@ -939,6 +939,48 @@ void combine(T* out, const T* base, const T* const* terms, const T* weights, std
   }
 }
 
+/// Calls `work` with the number of features as a constant where they are few, so that samples are turned over by shuffles; with 0
+/// for others.
+template <class Work> inline void with_few(std::int32_t features, Work&& work) {
+  switch (features) {
+    case 0: return;
+    case 1: return work.template operator()<1>();
+    case 2: return work.template operator()<2>();
+    case 3: return work.template operator()<3>();
+    case 4: return work.template operator()<4>();
+    default: return work.template operator()<0>();
+  }
+}
+
+template <class T>
+void pack(T* given_rows, const T* given_samples, std::int32_t features, std::int32_t count, std::int32_t width) {
+  with_few(features, [=]<std::size_t few>() {
+    T* __restrict__ rows = given_rows;
+    const T* __restrict__ samples = given_samples;
+    const std::size_t each = few > 0 ? few : std::size_t(features), all = std::size_t(width);
+    for (std::size_t i = 0; i < std::size_t(count); ++i) {
+#pragma GCC unroll 4
+      for (std::size_t r = 0; r < each; ++r) rows[r * all + i] = samples[i * each + r];
+    }
+    for (std::size_t r = 0; r < each; ++r) {
+      for (std::size_t i = std::size_t(count); i < all; ++i) rows[r * all + i] = rows[r * all + std::size_t(count) - 1];
+    }
+  });
+}
+
+template <class T>
+void unpack(T* given_samples, const T* given_rows, std::int32_t features, std::int32_t count, std::int32_t width) {
+  with_few(features, [=]<std::size_t few>() {
+    T* __restrict__ samples = given_samples;
+    const T* __restrict__ rows = given_rows;
+    const std::size_t each = few > 0 ? few : std::size_t(features), all = std::size_t(width);
+    for (std::size_t i = 0; i < std::size_t(count); ++i) {
+#pragma GCC unroll 4
+      for (std::size_t r = 0; r < each; ++r) samples[i * each + r] = rows[r * all + i];
+    }
+  });
+}
+
 /// The vectors of whole samples; gives how many samples of a row it has done.
 template <class T> std::int32_t scaled_error_of_vectors(ErrorFrame<T>& frame) {
   const T inverse = T(1 / frame.divisor);
@@ -1043,5 +1085,5 @@ void apply(const Function& function, const T* in, T* out, T* slope, std::size_t 
 
 template <class T>
 constexpr Kernels<T> table(const char* name) {
-  return {name, lanes<T>, has_pairs<T>, evaluate<T>, pull_back<T>, combine<T>, scaled_error<T>, dot<T>, move_to_totals<T>, all_finite<T>, adam<T>, apply<T>};
+  return {name, lanes<T>, has_pairs<T>, evaluate<T>, pull_back<T>, combine<T>, pack<T>, unpack<T>, scaled_error<T>, dot<T>, move_to_totals<T>, all_finite<T>, adam<T>, apply<T>};
 }

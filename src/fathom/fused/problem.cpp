@@ -71,24 +71,23 @@ template <class T> void Problem<T>::pack_inputs() {
             "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
     for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
       T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
-      tiles.pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
+      pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
     }
   }
 }
 
 template <class T> void Problem<T>::pack_state(std::int64_t tile, const T* state, T* rows) const {
   const std::int32_t features = program->features();
-  tiles.pack(tile, state, features, rows);
+  pack(tile, state, features, rows);
   const T* losses = state + tiles.batch() * features;
-  tiles.pack(tile, losses, program->loss_rows, rows + std::size_t(features) * std::size_t(tiles.width(tile)));
+  pack(tile, losses, program->loss_rows, rows + std::size_t(features) * std::size_t(tiles.width(tile)));
 }
 
 template <class T> void Problem<T>::unpack_state(std::int64_t tile, const T* rows, T* state) const {
   const std::int32_t features = program->features();
-  tiles.unpack(tile, rows, features, state);
+  unpack(tile, rows, features, state);
   T* losses = state + tiles.batch() * features;
-  tiles.unpack(tile, rows + std::size_t(features) * std::size_t(tiles.width(tile)), program->loss_rows,
-               losses);
+  unpack(tile, rows + std::size_t(features) * std::size_t(tiles.width(tile)), program->loss_rows, losses);
 }
 
 template struct Problem<float>;

@@ -30,6 +30,15 @@ template <class T> struct Problem {
   std::size_t bytes() const { return inputs.bytes() + weights.bytes(); }  ///< that it holds
   /// Numbers in one saved state: z of all samples, then their running losses.
   std::size_t state_size() const { return std::size_t(tiles.batch()) * std::size_t(rows()); }
+  /// One tile of samples (batch, features) as rows, and back.
+  void pack(std::int64_t tile, const T* samples, std::int32_t features, T* rows) const {
+    kernels.pack(rows, samples + tiles.first_sample(tile) * features, features, tiles.samples(tile),
+                 tiles.width(tile));
+  }
+  void unpack(std::int64_t tile, const T* rows, std::int32_t features, T* samples) const {
+    kernels.unpack(samples + tiles.first_sample(tile) * features, rows, features, tiles.samples(tile),
+                   tiles.width(tile));
+  }
   void pack_state(std::int64_t tile, const T* state, T* rows) const;
   void unpack_state(std::int64_t tile, const T* rows, T* state) const;
   /// Numbers of a tile's state that the field reads, the first of it: not the running losses.

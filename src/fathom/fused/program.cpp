@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 #include <utility>
 
 #include "fathom/support/error.hpp"
@@ -297,29 +299,29 @@ void Builder::pass_cheap_rows() {
 
 /// Goes through the operations backwards, as the kernels will, and notes who is the first to write each adjoint row.
 void Builder::plan_adjoints() {
-  std::array<std::vector<bool>, bank_count> written;
+  std::array<std::vector<char>, bank_count> written;  // whole bytes: this runs before every solve
   written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
   written[std::size_t(Bank::passing)].resize(std::size_t(program_.passing_rows));
   // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
-  const auto is_written = [&](const Rows& rows, std::int32_t row) {
-    return !is_of_stage(rows) || written[std::size_t(rows.bank)][std::size_t(rows.begin + row)];
+  const auto marks_of = [&](const Rows& rows) {
+    return std::span(written[std::size_t(rows.bank)])
+        .subspan(std::size_t(rows.begin), std::size_t(rows.count));
   };
   const auto clear = [&](const Rows& rows) {
+    if (!is_of_stage(rows)) return;
+    const std::span<char> marks = marks_of(rows);
     for (std::int32_t row = 0; row < rows.count; ++row) {
-      if (is_written(rows, row)) continue;
+      if (marks[std::size_t(row)]) continue;
       program_.cleared.push_back(part(rows, row, 1));
-      written[std::size_t(rows.bank)][std::size_t(rows.begin + row)] = true;
+      marks[std::size_t(row)] = true;
     }
   };
   const auto visit = [&](const Rows& rows) {
-    if (rows.count == 0) return false;
-    bool none = true;
-    for (std::int32_t row = 0; row < rows.count; ++row) none = none && !is_written(rows, row);
+    if (rows.count == 0 || !is_of_stage(rows)) return false;
+    const std::span<char> marks = marks_of(rows);
+    const bool none = std::memchr(marks.data(), true, marks.size()) == nullptr;
     if (!none) clear(rows);
-    if (is_of_stage(rows)) {
-      const auto begin = written[std::size_t(rows.bank)].begin() + rows.begin;
-      std::fill(begin, begin + rows.count, true);
-    }
+    std::fill(marks.begin(), marks.end(), char(true));
     return none;
   };
   for (std::size_t n = program_.ops.size(); n-- > 0;) {

@@ -119,7 +119,7 @@ template <class T> class Sweep {
     result_.inputs = Buffer<T>(wanted_.inputs ? problem_.inputs.size() : 0);
     result_.weights.resize(problem_.weights.gradient_size());
     result_.depths.resize(wanted_.depths ? pass_.given : 0);
-    for (Worker& worker : workers_) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+    for (Worker& worker : workers_) worker.has_total = false;
     if (adjoint_.size() == 0) adjoint_ = Buffer<T>::raw(problem_.padded(problem_.rows()));
   }
 
@@ -135,6 +135,7 @@ template <class T> class Sweep {
         stage_gradients;  // of weights that vary, at each stage of the group's steps, for all tiles of the thread
     Buffer<T> depth_adjoint;
     std::vector<double> total;     // of all tiles of the thread
+    bool has_total = false;        // or had it no tile yet?
     std::vector<StepMoves> moves;  // (steps of the group)
     std::vector<double> depths;    // (given): dL/d(saved depth), of those inside steps
     std::vector<MatrixGradient<T>> views =
@@ -246,6 +247,9 @@ template <class T> class Sweep {
     for (std::size_t n = plans.size(); n-- > 0;) {
       through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
     }
+    // Cleared by the thread that adds to it, in whose cache it is.
+    if (!worker.has_total) std::fill(worker.total.begin(), worker.total.end(), 0.0);
+    worker.has_total = true;
     problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
   }
 
@@ -262,7 +266,8 @@ template <class T> class Sweep {
   }
 
   void join_workers() {
-    for (Worker& worker : workers_) {
+    for (const Worker& worker : workers_) {
+      if (!worker.has_total) continue;
       for (std::size_t n = 0; n < result_.weights.size(); ++n) result_.weights[n] += worker.total[n];
     }
   }
@@ -614,7 +619,7 @@ void read_input(const Problem<T>& problem, const SampleInput& input, const Buffe
   for (std::int64_t tile = 0; tile < problem.tiles.count(); ++tile) {
     const T* rows = adjoints.data() + problem.tiles.begin(tile, problem.program->input_rows) +
                     std::size_t(input.rows.begin) * std::size_t(problem.tiles.width(tile));
-    problem.tiles.unpack(tile, rows, input.rows.count, samples);
+    problem.unpack(tile, rows, input.rows.count, samples);
   }
 }
 

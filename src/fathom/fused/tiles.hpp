@@ -83,29 +83,6 @@ class Tiles {
     return std::size_t(first_sample(tile)) * std::size_t(rows);
   }
 
-  /// One tile from samples (batch, features), into `features` rows; and back, without the padding.
-  template <class T>
-  void pack(std::int64_t tile, const T* samples_first, std::int32_t features, T* rows) const {
-    const std::int32_t some = samples(tile), all = width(tile);
-    const T* from = samples_first + first_sample(tile) * features;
-    for (std::int32_t r = 0; r < features; ++r) {
-      T* row = rows + std::size_t(r) * std::size_t(all);
-      for (std::int32_t i = 0; i < some; ++i)
-        row[i] = from[std::size_t(i) * std::size_t(features) + std::size_t(r)];
-      for (std::int32_t i = some; i < all; ++i) row[i] = row[some - 1];
-    }
-  }
-  template <class T>
-  void unpack(std::int64_t tile, const T* rows, std::int32_t features, T* samples_first) const {
-    const std::int32_t some = samples(tile), all = width(tile);
-    T* to = samples_first + first_sample(tile) * features;
-    for (std::int32_t r = 0; r < features; ++r) {
-      const T* row = rows + std::size_t(r) * std::size_t(all);
-      for (std::int32_t i = 0; i < some; ++i)
-        to[std::size_t(i) * std::size_t(features) + std::size_t(r)] = row[i];
-    }
-  }
-
  private:
   std::int64_t padded(std::int64_t samples) const { return (samples + lanes_ - 1) / lanes_ * lanes_; }
 
