@@ -2,71 +2,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
-#include <random>
-
-#include "support/gradients.hpp"
+#include "model/loss_cases.hpp"
 
 namespace fathom::testing {
 namespace {
-
-namespace nn = torch::nn;
-
-struct Case {
-  std::string description;
-  NeuralOde ode = nullptr;
-  Answer answer;
-  Tensor x, y;
-  std::vector<Tensor> variables;
-};
-
-/// Random sizes, heads, wrappers and both losses; a Linear in front of the ODE takes a gradient of z0.
-Case random_case(std::uint64_t seed, torch::ScalarType type) {
-  torch::manual_seed(seed);
-  std::mt19937_64 engine(seed);
-  const auto below = [&](std::int64_t count) {
-    return std::uniform_int_distribution<std::int64_t>(0, count - 1)(engine);
-  };
-  const std::vector<std::int64_t> batches = {1, 2, 7, 16, 17, 64, 65, 130};
-  const std::int64_t batch = batches[std::size_t(below(8))], inputs = 1 + below(3), features = 1 + below(4),
-                     outputs = 1 + below(5);
-  const bool is_label = below(2) == 1, is_controlled = below(2) == 1, has_head = is_label || below(4) > 0;
-  const std::int64_t answers = has_head ? outputs : features;
-  Case made;
-  made.answer.loss = is_label ? AnswerLoss::cross_entropy : AnswerLoss::mse;
-  std::vector<std::shared_ptr<nn::Module>> modules;
-  if (has_head) {
-    if (below(2) == 1) {
-      nn::Linear head(features, outputs);
-      made.answer.head = head;
-      modules.push_back(head.ptr());
-    } else {
-      const DepthSequential head = mlp({.features = {features, 5, outputs}, .activation = Activation::silu});
-      made.answer.head = head;
-      modules.push_back(head.ptr());
-    }
-  }
-  const auto net = [&](std::int64_t from) {
-    MlpOptions options{.features = {from, 1 + below(20), features}};
-    if (below(2) == 1) options.basis = fourier({.harmonics = 1});
-    return mlp(options);
-  };
-  const Field field = is_controlled ? controlled(net(features + inputs)) : depth_varying(net(features));
-  made.ode = NeuralOde(field, NeuralOdeOptions{.last = 1.3,
-                                               .solver = {.steps = FixedSteps{.count = 1 + below(4)}},
-                                               .input_layer = nn::Linear(inputs, features)});
-  modules.push_back(made.ode.ptr());
-  for (const auto& module : modules) {
-    module->to(type);
-    for (const Tensor& parameter : module->parameters()) made.variables.push_back(parameter);
-  }
-  made.x = torch::randn({batch, inputs}, torch::TensorOptions(type).requires_grad(true));
-  made.variables.push_back(made.x);
-  made.y = is_label ? torch::randint(outputs, {batch}) : torch::randn({batch, answers}, type);
-  made.description =
-      text("seed ", seed, ", batch ", batch, ", ", answers, " answers, ", is_label ? "labels" : "numbers",
-           has_head ? ", head" : "", is_controlled ? ", controlled" : "");
-  return made;
-}
 
 Tensor by_torch(Case& c) {
   Tensor answer = c.ode->forward(c.x);
@@ -160,28 +99,38 @@ TEST(LossInOnePiece, IsTorchsWithAdaptiveStepsAndBreakPoints) {
 
 /// The way back begins with a tile's last step, before the step is accepted: what a rejected one has left must not count.
 TEST(LossInOnePiece, IsTorchsWhereTheLastStepWasRejectedFirst) {
+  const auto expect_same = [](bool is_controlled, bool varies, const Discrete& how) {
+    torch::manual_seed(5);
+    const std::int64_t inputs = is_controlled ? 4 : 2;
+    MlpOptions options{.features = {inputs, 8, 9, 2}};
+    if (varies) options.basis = fourier({.harmonics = 1});
+    Solver solver = adaptive(dopri5(), 1e-7);
+    std::get<AdaptiveSteps>(solver.steps).first_step = 3;
+    NeuralOde ode(
+        is_controlled ? controlled(mlp(options)) : depth_varying(mlp(options)),
+        NeuralOdeOptions{.last = 3, .solver = solver, .sensitivity = how, .input_layer = nn::Linear(2, 2)});
+    ode->to(torch::kFloat64);
+    for (const Tensor& parameter : ode->parameters()) parameter.data().mul_(2);  // steep enough
+    const Tensor x = 2 * torch::randn({70, 2}, torch::kFloat64), y = torch::randn({70, 2}, torch::kFloat64);
+    x.requires_grad_();
+    std::vector<Tensor> variables = ode->parameters();
+    variables.push_back(x);
+    std::vector<std::vector<Tensor>> given;  // twice: the second one in the memory of the first
+    for (int turn = 0; turn < 2; ++turn) given.push_back(torch::autograd::grad({ode->loss(x, y)}, variables));
+    EXPECT_GT(ode->report().rejected, 0);
+    EXPECT_GT(ode->report().accepted, 5);
+    ode->options().sensitivity = Discrete{};
+    const auto expected = torch::autograd::grad({torch::mse_loss(ode->forward(x), y)}, variables);
+    for (const auto& each : given) {
+      for (std::size_t i = 0; i < each.size(); ++i)
+        EXPECT_LT(distance(each[i], expected[i]), 1e-12) << i << (varies ? ", varies" : "");
+    }
+  };
   for (const bool is_controlled : {false, true}) {
     for (const bool varies : {false, true}) {
-      torch::manual_seed(5);
-      const std::int64_t inputs = is_controlled ? 4 : 2;
-      MlpOptions options{.features = {inputs, 8, 9, 2}};
-      if (varies) options.basis = fourier({.harmonics = 1});
-      Solver solver = adaptive(dopri5(), 1e-7);
-      std::get<AdaptiveSteps>(solver.steps).first_step = 3;
-      NeuralOde ode(is_controlled ? controlled(mlp(options)) : depth_varying(mlp(options)),
-                    NeuralOdeOptions{.last = 3, .solver = solver, .input_layer = nn::Linear(2, 2)});
-      ode->to(torch::kFloat64);
-      for (const Tensor& parameter : ode->parameters()) parameter.data().mul_(2);  // steep enough
-      const Tensor x = 2 * torch::randn({70, 2}, torch::kFloat64), y = torch::randn({70, 2}, torch::kFloat64);
-      x.requires_grad_();
-      std::vector<Tensor> variables = ode->parameters();
-      variables.push_back(x);
-      const auto given = torch::autograd::grad({ode->loss(x, y)}, variables);
-      EXPECT_GT(ode->report().rejected, 0);
-      const auto expected = torch::autograd::grad({torch::mse_loss(ode->forward(x), y)}, variables);
-      for (std::size_t i = 0; i < given.size(); ++i) {
-        EXPECT_LT(distance(given[i], expected[i]), 1e-12) << i << (varies ? ", varies" : "");
-      }
+      expect_same(is_controlled, varies, Discrete{});
+      expect_same(is_controlled, varies, Discrete{.checkpoint_every = 3});
+      expect_same(is_controlled, varies, Discrete{.memory_budget = 1});  // starts are thinned out on the way
     }
   }
 }
@@ -235,160 +184,6 @@ TEST(LossInOnePiece, GivesTheSameGradientTwiceWhereItsGraphIsKept) {
   EXPECT_THROW(loss.backward(), c10::Error);
 }
 
-/// Loss and gradients of a model, to the bit.
-std::vector<Tensor> answers_of(Case& c, const Tensor& x, const Tensor& y) {
-  const Tensor loss = c.ode->loss(x, y, c.answer);
-  std::vector<Tensor> answers = torch::autograd::grad({loss}, c.variables, {}, /*retain_graph=*/false,
-                                                      /*create_graph=*/false, /*allow_unused=*/true);
-  answers.push_back(loss.detach());
-  return answers;
-}
-
-void expect_equal(const std::vector<Tensor>& given, const std::vector<Tensor>& expected,
-                  const std::string& what) {
-  ASSERT_EQ(given.size(), expected.size());
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    ASSERT_EQ(given[i].defined(), expected[i].defined()) << what << ", " << i;
-    if (!given[i].defined()) continue;
-    EXPECT_TRUE(torch::equal(given[i], expected[i])) << what << ", " << i;
-  }
-}
-
-/// A model keeps what is left of its last loss for the next one: nothing of it may be seen.
-TEST(LossInOnePiece, OfAModelThatWasUsedBeforeIsThatOfAFreshOne) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Case used = random_case(seed, torch::kFloat32), fresh = random_case(seed, torch::kFloat32);
-    const Tensor other = 3 * torch::randn_like(used.x).detach().requires_grad_();
-    const Tensor other_y = used.y.flip(0);
-    if (seed % 3 == 0) answers_of(used, used.x, other_y);
-    if (seed % 3 == 1) used.ode->loss(other, other_y, used.answer);  // its gradient is never taken
-    if (seed % 3 == 2) {
-      const torch::NoGradGuard no_graph;
-      used.ode->loss(other, other_y, used.answer);
-    }
-    expect_equal(answers_of(used, used.x, used.y), answers_of(fresh, fresh.x, fresh.y), used.description);
-    if (::testing::Test::HasFailure()) return;
-  }
-}
-
-/// Two models with the same weights, of adaptive steps.
-class ModelUsedBefore : public ::testing::Test {
- protected:
-  ModelUsedBefore() : used_(model()), fresh_(model()) {}
-
-  static Case model() {
-    torch::manual_seed(11);
-    Case made;
-    nn::Linear head(2, 1);
-    made.answer.head = head;
-    made.ode = NeuralOde(autonomous(mlp({.features = {2, 24, 2}})));
-    made.variables = made.ode->parameters();
-    made.variables.insert(made.variables.end(), {head->weight, head->bias});
-    for (const Tensor& parameter : made.ode->parameters()) parameter.data().mul_(2);  // several steps
-    made.x = torch::randn({300, 2}), made.y = torch::randn({300, 1});
-    return made;
-  }
-
-  void expect_same(const std::string& what) {
-    expect_equal(answers_of(used_, used_.x, used_.y), answers_of(fresh_, fresh_.x, fresh_.y), what);
-    EXPECT_EQ(used_.ode->report().evaluations, fresh_.ode->report().evaluations) << what;
-    EXPECT_EQ(used_.ode->report().backward_evaluations, fresh_.ode->report().backward_evaluations) << what;
-  }
-
-  Case used_, fresh_;
-};
-
-TEST_F(ModelUsedBefore, ForgetsTheStepsOfALongerSolve) {
-  NeuralOdeOptions& options = used_.ode->options();
-  const NeuralOdeOptions before = options;
-  options.last = 20;
-  auto& steps = std::get<AdaptiveSteps>(options.solver.steps);
-  steps.relative_tolerance = steps.absolute_tolerance = 1e-6;
-  answers_of(used_, used_.x, used_.y);
-  EXPECT_GT(used_.ode->report().accepted, 20);
-  options = before;
-  expect_same("after more steps");
-}
-
-TEST_F(ModelUsedBefore, ForgetsItsStepsWhereTheNextSolveHasNone) {
-  answers_of(used_, used_.x, used_.y);
-  used_.ode->options().last = fresh_.ode->options().last = 0;
-  expect_same("without a step");
-}
-
-TEST_F(ModelUsedBefore, ForgetsARejectedStepAndAFailedSolve) {
-  auto& steps = std::get<AdaptiveSteps>(used_.ode->options().solver.steps);
-  const AdaptiveSteps before = steps;
-  steps.first_step = 1, steps.relative_tolerance = steps.absolute_tolerance = 1e-7;
-  answers_of(used_, used_.x, used_.y);
-  EXPECT_GT(used_.ode->report().rejected, 0);
-  steps.step_limit = 1;
-  EXPECT_THROW(used_.ode->loss(used_.x, used_.y, used_.answer), ode::SolveFailure);
-  steps = before;
-  expect_same("after a failure");
-}
-
-TEST_F(ModelUsedBefore, SeesOtherWeightsBatchesAndLayers) {
-  answers_of(used_, used_.x, used_.y);
-  for (Case* each : {&used_, &fresh_}) {
-    const torch::NoGradGuard no_graph;
-    for (const Tensor& parameter : each->variables) parameter.mul_(0.9);
-  }
-  expect_same("other weights");
-  answers_of(used_, used_.x.narrow(0, 0, 77), used_.y.narrow(0, 0, 77));
-  expect_same("another batch before");
-  used_.variables[0].set_requires_grad(false);
-  const Tensor frozen = used_.ode->loss(used_.x, used_.y, used_.answer);
-  backward(frozen);
-  used_.variables[0].set_requires_grad(true);
-  expect_same("a frozen layer before");
-  const int threads = at::get_num_threads();
-  at::set_num_threads(threads == 1 ? 2 : 1);
-  answers_of(used_, used_.x, used_.y);
-  at::set_num_threads(threads);
-  expect_same("another number of threads before");
-  const Tensor wide = torch::randn({300, 2});
-  used_.ode->loss(used_.x, wide);  // without a head
-  expect_same("another head before");
-  used_.ode->options().solver = adaptive(tsit5(), 1e-4);
-  answers_of(used_, used_.x, used_.y);
-  used_.ode->options().solver = fresh_.ode->options().solver;
-  expect_same("another method before");
-  // What a layer does is not the module's alone: the same layers with another function between them.
-  const auto with = [](Case& c, const auto& function) {
-    const auto layers = c.ode->parameters();
-    nn::Linear first(2, 24), last(24, 2);
-    first->weight = layers[0], first->bias = layers[1], last->weight = layers[2], last->bias = layers[3];
-    return NeuralOde(autonomous(DepthSequential(first, function, last)), c.ode->options());
-  };
-  used_.ode = with(used_, nn::Softplus(nn::SoftplusOptions().beta(2))),
-  used_.variables = used_.ode->parameters();
-  answers_of(used_, used_.x, used_.y);
-  auto softplus = std::dynamic_pointer_cast<nn::SoftplusImpl>(used_.ode->modules()[4]);
-  ASSERT_TRUE(softplus);
-  softplus->options.beta(3);
-  fresh_.ode = with(fresh_, nn::Softplus(nn::SoftplusOptions().beta(3))),
-  fresh_.variables = fresh_.ode->parameters();
-  expect_same("another function");
-}
-
-TEST_F(ModelUsedBefore, KeepsLossesApartThatAreAliveAtOnce) {
-  const Tensor first = used_.ode->loss(used_.x, used_.y, used_.answer);
-  const Tensor second = used_.ode->loss(2 * used_.x, used_.y, used_.answer);
-  const Tensor third = used_.ode->loss(3 * used_.x, used_.y, used_.answer);
-  std::vector<std::vector<Tensor>> given;
-  for (const Tensor& loss : {second, first, third}) {
-    given.push_back(torch::autograd::grad({loss}, used_.variables, {}, /*retain_graph=*/true));
-    used_.ode->loss(5 * used_.x, used_.y, used_.answer);
-  }
-  int place = 0;
-  for (const double factor : {2.0, 1.0, 3.0}) {
-    const Tensor loss = fresh_.ode->loss(factor * fresh_.x, fresh_.y, fresh_.answer);
-    expect_equal(given[std::size_t(place++)], torch::autograd::grad({loss}, fresh_.variables),
-                 "alive at once");
-  }
-}
-
 /// The caller's tensors are his own again once the loss is there.
 TEST(LossInOnePiece, DoesNotFollowChangesOfItsStart) {
   NeuralOde ode(autonomous(mlp({.features = {4, 8, 4}})),
@@ -426,96 +221,6 @@ TEST(LossInOnePiece, RefusesAGradientAfterWeightsWereExchanged) {
   Tensor weight = ode->parameters().front();
   weight.set_data(torch::randn_like(weight));
   EXPECT_THROW(loss.backward(), c10::Error);
-}
-
-TEST_F(ModelUsedBefore, HoldsNoTensorOfTheCallers) {
-  const auto uses = [&] {
-    std::vector<std::size_t> counts = {used_.x.use_count(), used_.y.use_count()};
-    for (const Tensor& each : used_.variables) counts.push_back(each.use_count());
-    return counts;
-  };
-  const auto before = uses();
-  backward(used_.ode->loss(used_.x, used_.y, used_.answer));
-  EXPECT_EQ(uses(), before);
-  used_.ode->loss(used_.x, used_.y, used_.answer);
-  EXPECT_EQ(uses(), before);
-}
-
-/// What backward() leaves in the gradients of `variables`, called twice on new losses.
-template <class Backward>
-std::vector<Tensor> left_in(const std::vector<Tensor>& variables, const std::function<Tensor()>& loss,
-                            Backward&& backward) {
-  for (const Tensor& variable : variables) variable.mutable_grad() = Tensor();
-  backward(loss());
-  backward(loss());
-  std::vector<Tensor> left;
-  for (const Tensor& variable : variables)
-    left.push_back(variable.grad().defined() ? variable.grad().clone() : Tensor());
-  return left;
-}
-
-TEST(BackwardWithoutTorchsEngine, LeavesWhatTorchLeaves) {
-  const auto by_torch = [](const Tensor& loss) { loss.backward(); };
-  const auto directly = [](const Tensor& loss) { fathom::backward(loss); };
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    Case c = random_case(seed, torch::kFloat32);
-    if (seed % 4 == 0) c.x.set_requires_grad(false);
-    if (seed % 4 == 1) c.variables.front().set_requires_grad(false);
-    const auto whole = [&] { return c.ode->loss(c.x, c.y, c.answer); };
-    const auto scaled = [&] { return 2 * whole(); };
-    for (const std::function<Tensor()>& loss :
-         {std::function<Tensor()>(whole), std::function<Tensor()>(scaled)}) {
-      const auto expected = left_in(c.variables, loss, by_torch),
-                 given = left_in(c.variables, loss, directly);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_EQ(given[i].defined(), expected[i].defined()) << c.description << ", variable " << i;
-        if (!given[i].defined()) continue;
-        ASSERT_TRUE(torch::equal(given[i], expected[i])) << c.description << ", variable " << i;
-      }
-    }
-  }
-}
-
-TEST(BackwardWithoutTorchsEngine, CallsHooks) {
-  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
-  const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});
-  int calls = 0;
-  ode->parameters().back().register_hook([&](const Tensor&) { ++calls; });
-  fathom::backward(ode->loss(x, y));
-  EXPECT_EQ(calls, 1);
-  NeuralOde other(autonomous(mlp({.features = {2, 4, 2}})));
-  const Tensor loss = other->loss(x, y);
-  loss.register_hook([&](const Tensor& gradient) { return ++calls, 3 * gradient; });
-  fathom::backward(loss);
-  EXPECT_EQ(calls, 2);
-  const Tensor once = torch::autograd::grad({other->loss(x, y)}, {other->parameters().front()})[0];
-  EXPECT_LT((other->parameters().front().grad() - 3 * once).abs().max().item<double>(), 1e-6);
-}
-
-TEST(BackwardWithoutTorchsEngine, KeepsAParametersLayoutAndLeavesThoseAloneThatWereFrozenMeanwhile) {
-  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
-  Tensor turned = ode->parameters().front(), frozen = ode->parameters().back();
-  turned.set_data(turned.detach().t().contiguous().t());
-  const Tensor loss = ode->loss(torch::randn({40, 2}), torch::zeros({40, 2}));
-  frozen.set_requires_grad(false);
-  fathom::backward(loss);
-  EXPECT_EQ(turned.grad().strides(), turned.strides());
-  EXPECT_FALSE(frozen.grad().defined());
-}
-
-TEST(BackwardWithoutTorchsEngine, RefusesWhatTorchRefuses) {
-  NeuralOde ode(depth_varying(mlp({.features = {2, 4, 2}, .basis = fourier({.harmonics = 1})})));
-  const Tensor x = torch::randn({5, 2}), y = torch::zeros({5, 2});
-  const Tensor twice = ode->loss(x, y), changed = ode->loss(x, y);
-  fathom::backward(twice);
-  EXPECT_THROW(fathom::backward(twice), c10::Error);
-  EXPECT_THROW(fathom::backward(torch::ones({})), c10::Error);
-  {
-    const torch::NoGradGuard no_graph;
-    ode->parameters().front().add_(1);
-    EXPECT_THROW(fathom::backward(ode->loss(x, y)), c10::Error);
-  }
-  EXPECT_THROW(fathom::backward(changed), c10::Error);
 }
 
 TEST(LossInOnePiece, OfAFrozenOdeTrainsTheHeadWithoutAWayBack) {

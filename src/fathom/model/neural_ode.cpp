@@ -61,7 +61,7 @@ SolveReport mean_of(const std::vector<std::shared_ptr<SolveReport>>& reports) {
 NeuralOdeImpl::NeuralOdeImpl(Field field, NeuralOdeOptions options)
     : field_(std::move(field)),
       options_(std::move(options)),
-      kept_(std::make_shared<KeptSolve>()),
+      kept_(std::make_shared<KeptLoss>()),
       reports_{std::make_shared<SolveReport>()} {
   require(field_ != nullptr, "a NeuralOde needs a field, got none");
   register_module("field", field_);

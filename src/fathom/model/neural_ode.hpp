@@ -23,7 +23,7 @@
 namespace fathom {
 
 struct EndProgram;
-class KeptSolve;
+class KeptLoss;
 
 struct NeuralOdeOptions {
   double first = 0;
@@ -104,7 +104,7 @@ class NeuralOdeImpl : public torch::nn::Module {
 
   Field field_;
   NeuralOdeOptions options_;
-  std::shared_ptr<KeptSolve> kept_;                    // for the next loss in one piece
+  std::shared_ptr<KeptLoss> kept_;                     // for the next loss in one piece
   std::vector<std::shared_ptr<SolveReport>> reports_;  // of the last solve: one, or one a sample
   mutable SolveReport mean_report_;                    // of several
 };

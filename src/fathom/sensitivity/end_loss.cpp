@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
+#include <utility>
 
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
@@ -24,17 +26,17 @@ using torch::autograd::variable_list;
 class LossNode final : public torch::autograd::Node {
  public:
   /// `sources`: what the gradients of the field's parameters, then of the head's go to.
-  LossNode(std::unique_ptr<FusedSolve> solve, std::shared_ptr<KeptSolve> kept, std::size_t field_parameters,
-           std::vector<Tensor> sources)
+  LossNode(std::unique_ptr<FusedSolve> solve, const std::shared_ptr<KeptLoss>& kept,
+           std::size_t field_parameters, std::vector<Tensor> sources)
       : solve_(std::move(solve)),
-        kept_(std::move(kept)),
+        kept_(kept),
         field_parameters_(field_parameters),
         sources_(std::move(sources)) {
     seen_.reserve(sources_.size());
     for (const Tensor& source : sources_) seen_.push_back(state_of(source));
   }
 
-  ~LossNode() override { kept_->give(std::move(solve_)); }
+  ~LossNode() override { give_back(); }
 
   variable_list apply(variable_list&& upstream) override {
     require(!torch::GradMode::is_enabled(),
@@ -43,14 +45,15 @@ class LossNode final : public torch::autograd::Node {
     return gradients(scale, [&](std::size_t i) { return task_should_compute_output(i); });
   }
 
-  /// Of `scale` times the loss, for the start and every source, as far as they are wanted.
-  template <class Wants> variable_list gradients(double scale, const Wants& wants) {
+  /// Of `scale` times the loss, for the start and every source, as far as they are wanted. `earlier`: see FusedSolve.
+  template <class Wants>
+  variable_list gradients(double scale, const Wants& wants, std::span<Tensor> earlier = {}) {
     const std::lock_guard lock(mutex_);
     check_unchanged();
     std::vector<bool> of_field, of_head;
     for (std::size_t i = 0; i < sources_.size(); ++i)
       (i < field_parameters_ ? of_field : of_head).push_back(wants(1 + i));
-    LossGradients found = solve_->pull_back_loss(scale, wants(0), of_field, of_head);
+    LossGradients found = solve_->pull_back_loss(scale, wants(0), of_field, of_head, earlier);
     variable_list result;
     result.reserve(1 + sources_.size());
     result.push_back(std::move(found.start));
@@ -59,13 +62,29 @@ class LossNode final : public torch::autograd::Node {
     return result;
   }
 
+  /// Gradients of the sources that went to their parameters as they are. When those let go of them, they can take the next ones.
+  std::vector<Tensor> remembered() {
+    const std::shared_ptr<KeptLoss> kept = kept_.lock();
+    std::vector<Tensor> gradients = kept ? kept->take_gradients() : std::vector<Tensor>();
+    gradients.resize(num_outputs() - 1);
+    return gradients;
+  }
+  void remember(std::vector<Tensor> gradients) {
+    if (const std::shared_ptr<KeptLoss> kept = kept_.lock()) kept->give(std::move(gradients));
+  }
+
   void release_variables() override {
     const std::lock_guard lock(mutex_);
-    kept_->give(std::move(solve_));
+    give_back();
     sources_.clear();
   }
 
  private:
+  void give_back() {
+    if (const std::shared_ptr<KeptLoss> kept = kept_.lock()) kept->give(std::move(solve_));
+    solve_.reset();
+  }
+
   /// Changes when the numbers do: in place, or by others that take their place.
   struct State {
     std::int64_t version = 0;
@@ -88,7 +107,7 @@ class LossNode final : public torch::autograd::Node {
   }
 
   std::unique_ptr<FusedSolve> solve_;  // none once it was released
-  std::shared_ptr<KeptSolve> kept_;
+  std::weak_ptr<KeptLoss> kept_;       // the model's; what it keeps may in turn have this node in its graph
   std::size_t field_parameters_;
   std::vector<Tensor> sources_;
   std::vector<State> seen_;  // of the sources, when the loss was computed
@@ -116,15 +135,15 @@ struct NodeLock : torch::autograd::Node {
   static std::mutex& of(torch::autograd::Node& node) { return node.*&NodeLock::mutex_; }
 };
 
-/// A gradient that nobody else holds becomes the parameter's, as it is: torch's node would make another tensor of it. Only for the
-/// first gradient of a plain parameter that nobody listens to.
-bool is_handed_over(torch::autograd::AccumulateGrad& leaf, Tensor& gradient) {
+/// A gradient becomes the parameter's, as it is: torch's node would make another tensor of it. Only for the first gradient of a
+/// plain parameter that nobody listens to.
+bool is_handed_over(torch::autograd::AccumulateGrad& leaf, const Tensor& gradient) {
   Tensor& parameter = leaf.variable;
   const std::lock_guard lock(NodeLock::of(leaf));
   if (!parameter.requires_grad() || parameter.grad().defined() || !parameter.is_contiguous() ||
       !torch::autograd::impl::hooks(parameter).empty())
     return false;
-  parameter.mutable_grad() = std::move(gradient);
+  parameter.mutable_grad() = gradient;
   return true;
 }
 
@@ -143,7 +162,7 @@ Tensor scalar(double value, torch::ScalarType type) {
 
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
                              const Solver& solver, const Discrete& how, const EndProgram& end,
-                             const std::shared_ptr<KeptSolve>& kept) {
+                             const std::shared_ptr<KeptLoss>& kept) {
   std::vector<Tensor> sources = field.sources.empty() ? field.parameters : field.sources;
   const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
   LossWanted wanted;
@@ -158,7 +177,8 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
       running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
-  FusedLoss answer = run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted, kept->take());
+  FusedLoss answer =
+      run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted, kept->take_solve());
   Tensor loss = scalar(answer.value, z0.scalar_type());
   if (wanted.of_solve || wanted.of_head) {
     sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());
@@ -185,18 +205,25 @@ void backward(const Tensor& loss) {
   auto* node = dynamic_cast<LossNode*>(behind.get());
   if (!node || !needs_no_engine(*node)) return loss.backward();
   const torch::NoGradGuard no_graph;
-  variable_list gradients = node->gradients(1, [&](std::size_t i) { return node->should_compute_output(i); });
+  constexpr std::int64_t most_numbers = 1 << 14;  // beyond that, making a tensor is cheap beside filling it
+  std::vector<Tensor> earlier = node->remembered();
+  variable_list gradients = node->gradients(
+      1, [&](std::size_t i) { return node->should_compute_output(i); }, earlier);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
     auto& leaf = static_cast<torch::autograd::AccumulateGrad&>(*node->next_edge(i).function);
     TORCH_CHECK(gradients[i].sizes() == leaf.variable.sizes(), "a tensor of shape ", gradients[i].sizes(),
                 " has another shape since the loss was computed from it, ", leaf.variable.sizes());
-    if (is_handed_over(leaf, gradients[i])) continue;
+    if (is_handed_over(leaf, gradients[i])) {
+      if (i > 0 && gradients[i].numel() <= most_numbers) earlier[i - 1] = std::move(gradients[i]);
+      continue;
+    }
     // The parameter's own node adds it: with its lock, its hooks and its memory layout.
     variable_list one;
     one.push_back(std::move(gradients[i]));
     leaf(std::move(one));
   }
+  node->remember(std::move(earlier));
   node->release_variables();
 }
 

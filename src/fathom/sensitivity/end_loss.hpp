@@ -19,6 +19,6 @@ struct EndLossResult {
 /// `kept`: the model's, for its next loss.
 EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
                              const Solver& solver, const Discrete& how, const EndProgram& end,
-                             const std::shared_ptr<KeptSolve>& kept);
+                             const std::shared_ptr<KeptLoss>& kept);
 
 }  // namespace fathom

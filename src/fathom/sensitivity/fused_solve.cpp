@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,19 @@ std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
     result.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
   }
   return result;
+}
+
+/// Is this a gradient like the parameter's whose tensor and numbers nobody else knows of? Whoever had it meanwhile may have made
+/// anything of it: another shape, other memory, a part of a graph.
+bool can_be_used_again(const Tensor& gradient, const Tensor& parameter) {
+  if (!gradient.defined() || gradient.use_count() != 1 || gradient.weak_use_count() != 1 ||
+      !gradient.has_storage() || gradient.unsafeGetTensorImpl()->autograd_meta() || gradient.is_inference())
+    return false;
+  const c10::Storage& numbers = gradient.storage();
+  const bool is_own = numbers.use_count() == 1 && numbers.allocator() == c10::GetCPUAllocator();
+  return is_own && numbers.nbytes() >= parameter.nbytes() && gradient.storage_offset() == 0 &&
+         gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes() &&
+         gradient.is_contiguous();
 }
 
 /// For each tensor of a program its place among the parameters; -1: a constant.
@@ -180,10 +194,11 @@ template <class T> class Run final : public FusedSolve {
   }
 
   LossGradients pull_back_loss(double scale, bool wants_start, const std::vector<bool>& wanted_of_field,
-                               const std::vector<bool>& wanted_of_head) override {
+                               const std::vector<bool>& wanted_of_head, std::span<Tensor> earlier) override {
+    const std::size_t of_field = std::min(parameters_.size(), earlier.size());
     LossGradients gradients{.start = {},
-                            .field = zeros_for(parameters_, wanted_of_field),
-                            .head = zeros_for(head_, wanted_of_head)};
+                            .field = zeros_for(parameters_, wanted_of_field, earlier.first(of_field)),
+                            .head = zeros_for(head_, wanted_of_head, earlier.subspan(of_field))};
     if (wants_start || any(wanted_of_field))
       pull_back_to_start(scale, wants_start, {.parameters = wanted_of_field}, gradients);
     for (std::size_t i = 0; i < end_tensors_.size(); ++i) {
@@ -277,8 +292,8 @@ template <class T> class Run final : public FusedSolve {
     return std::find(flags.begin(), flags.end(), true) != flags.end();
   }
 
-  static std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters,
-                                       const std::vector<bool>& wanted) {
+  static std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters, const std::vector<bool>& wanted,
+                                       std::span<Tensor> earlier) {
     std::vector<Tensor> zeros(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (!wanted[i]) continue;
@@ -289,7 +304,9 @@ template <class T> class Run final : public FusedSolve {
         continue;
       }
       // Made and filled here: two calls through torch's dispatcher less for each of them.
-      zeros[i] = at::detail::empty_cpu(parameters[i].sizes(), parameters[i].scalar_type());
+      const bool has_earlier = i < earlier.size() && can_be_used_again(earlier[i], parameters[i]);
+      zeros[i] = has_earlier ? std::move(earlier[i])
+                             : at::detail::empty_cpu(parameters[i].sizes(), parameters[i].scalar_type());
       std::fill_n(zeros[i].template data_ptr<T>(), zeros[i].numel(), T(0));
     }
     return zeros;

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "fathom/sensitivity/pullback.hpp"
 
@@ -19,21 +21,23 @@ struct LossGradients {
 class FusedSolve {
  public:
   virtual ~FusedSolve() = default;
-  /// After run_fused_loss(), of `scale` times the loss.
+  /// After run_fused_loss(), of `scale` times the loss. `earlier`: gradients of the parameters of the field, then of the head, that
+  /// are used again where nobody else holds them; may be fewer, or undefined.
   virtual LossGradients pull_back_loss(double scale, bool wants_start,
                                        const std::vector<bool>& wanted_of_field,
-                                       const std::vector<bool>& wanted_of_head) = 0;
+                                       const std::vector<bool>& wanted_of_head,
+                                       std::span<Tensor> earlier) = 0;
   virtual Gradients pull_back(const ForwardPass& pass, const Sensitivity& how, const Tensor& grad_states,
                               const Wanted& wanted) = 0;
   /// Forgets all tensors. Is what is left, memory and what follows from a program and a batch, worth keeping for the next loss?
   virtual bool lets_go() = 0;
 };
 
-/// Where a model keeps what is left of its last loss, for the next one: making it anew would take as long as a third of a small
+/// Where a model keeps what is left of its last loss for the next one: making it anew would take as long as a third of a small
 /// solve. For any thread.
-class KeptSolve {
+class KeptLoss {
  public:
-  std::unique_ptr<FusedSolve> take() {
+  std::unique_ptr<FusedSolve> take_solve() {
     const std::lock_guard lock(mutex_);
     return std::move(solve_);
   }
@@ -43,9 +47,20 @@ class KeptSolve {
     solve_.swap(solve);
   }
 
+  /// That parameters of the field, then of the head, were given, and may have let go of; some undefined.
+  std::vector<Tensor> take_gradients() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(gradients_, {});
+  }
+  void give(std::vector<Tensor> gradients) {
+    const std::lock_guard lock(mutex_);
+    gradients_.swap(gradients);
+  }
+
  private:
   std::mutex mutex_;
   std::unique_ptr<FusedSolve> solve_;
+  std::vector<Tensor> gradients_;
 };
 
 /// Why the fused engine cannot solve this; empty when it can. `differentiated`: gradients may be asked for.
