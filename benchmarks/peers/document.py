@@ -93,8 +93,9 @@ def write_document(figures, folder):
     if "two_threads" in figures:
         brings = [f"{each['ratio']:.2f}x on {name} ({each['ratio_of_turns']:.2f}x from turn to turn)"
                   for name, each in figures["two_threads"].items()]
-        lines += ["A second core brings " + ", ".join(brings) + ": the ratio of the medians, and the median of the ratios of turns that",
-                  "follow each other, which a neighbour on one of the cores disturbs less. The bar is 1.7.", ""]
+        lines += ["A second core brings " + ", ".join(brings) + ": the ratio of the medians, one thread on either core against two",
+                  "threads on both, and the median of the ratios of turns that follow each other, which a neighbour on one of the cores",
+                  "disturbs less. The bar is 1.7.", ""]
     for name, work in figures["works"].items():
         lines += work_section(name, work)
     if "growth" in figures:
