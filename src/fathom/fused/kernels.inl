@@ -939,15 +939,13 @@ void combine(T* out, const T* base, const T* const* terms, const T* weights, std
   }
 }
 
-/// Calls `work` with the number of features as a constant where they are few, so that samples are turned over by shuffles; with 0
-/// for others.
+/// Calls `work` with the number of features as a constant where they are one or two, so that samples are turned over by shuffles; with
+/// 0 for more.
 template <class Work> inline void with_few(std::int32_t features, Work&& work) {
   switch (features) {
     case 0: return;
     case 1: return work.template operator()<1>();
     case 2: return work.template operator()<2>();
-    case 3: return work.template operator()<3>();
-    case 4: return work.template operator()<4>();
     default: return work.template operator()<0>();
   }
 }
