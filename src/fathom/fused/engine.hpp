@@ -196,9 +196,8 @@ template <class T> class Engine {
     std::int64_t stride = 1;  // of the starts that are kept
     std::int64_t kept_starts = 0;
     std::int64_t activation_bytes = 0, rate_bytes = 0;  // kept so far
-    Room room, room_before;  // of the step under way, or the last one accepted; of the one before it
-    T* start_room =
-        nullptr;  // for the start of the step under way, (rows) of every tile; null: not kept, or not yet
+    Room room, room_before;   // of the step under way, or the last one accepted; of the one before it
+    T* start_room = nullptr;  // (rows) of every tile, for the start of the step under way; null: not kept
     bool needs_room = true;
     Sequel<T>* sequel = nullptr;
     double last = 0;
