@@ -195,6 +195,26 @@ TEST(ControlOrder, IsThePowerOfTheStepThatTheErrorEstimateFollows) {
   EXPECT_EQ(dop853().control_order(), 8);  // HNW II.10: E5^2 / sqrt(E5^2 + 0.01 E3^2) behaves like h^8
 }
 
+TEST_P(EveryAdaptiveMethod, EstimatesAnErrorOfTheConstantItSays) {
+  const ButcherTableau method = GetParam();
+  const auto estimate = [&](double z) {  // of one step of length 1 on y' = z y, y = 1
+    std::vector<double> rates;
+    for (const auto& row : method.a)
+      rates.push_back(z * (1 + std::inner_product(row.begin(), row.end(), rates.begin(), 0.0)));
+    return std::abs(std::inner_product(method.error.begin(), method.error.end(), rates.begin(), 0.0));
+  };
+  const auto constant = [&](double z) { return estimate(z) / std::pow(z, method.error_order()); };
+  const double z = 0.05;  // small ones drown in rounding at order 6
+  EXPECT_NEAR((2 * constant(z) - constant(2 * z)) / method.error_constant(), 1, 0.03);
+}
+
+TEST(ErrorConstant, IsTheKnownOneOfDopri5) {
+  // The companion's stability function has 1097/120000 where exp has 1/120 (HNW II.5, table 5.2).
+  EXPECT_NEAR(dopri5().error_constant(), 97.0 / 120000, 1e-15);
+  EXPECT_EQ(dopri5().error_order(), 5);
+  EXPECT_EQ(dop853().error_order(), 6);
+}
+
 TEST(RootedTrees, AreAsManyAsCayleyCounted) {
   const std::vector<std::size_t> counts = {1, 1, 2, 4, 9, 20, 48, 115};
   for (std::size_t n = 0; n < counts.size(); ++n) EXPECT_EQ(rooted_tree_count(int(n) + 1), counts[n]);

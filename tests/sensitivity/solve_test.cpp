@@ -55,13 +55,13 @@ struct VanDerPolCase {
 
 const std::vector<VanDerPolCase> van_der_pol_cases = {
     {0.1, ErrorNorm::per_sample, 1e-4, 1e-3, 1e-4},  // 9.1e-4, 9.0e-5
-    {0.5, ErrorNorm::per_sample, 1e-4, 3e-3, 2e-4},  // 2.2e-3 (all but two below 1e-3), 1.4e-4
-    {0.1, ErrorNorm::per_sample, 1e-5, 1e-4, 1e-5},  // 3.7e-5, 6.9e-6
-    {0.5, ErrorNorm::per_sample, 1e-5, 2e-4, 2e-5},  // 1.0e-4, 1.4e-5
-    {0.1, ErrorNorm::batch, 1e-4, 1.2e-2, 1e-3},     // 9.6e-3, 6.4e-4
-    {0.5, ErrorNorm::batch, 1e-4, 2.5e-2, 6e-3},     // 1.9e-2, 5.2e-3
-    {0.1, ErrorNorm::batch, 1e-5, 1e-3, 1e-4},       // 2.5e-4, 3.4e-5
-    {0.5, ErrorNorm::batch, 1e-5, 3e-3, 3e-4},       // 2.8e-3, 2.8e-4
+    {0.5, ErrorNorm::per_sample, 1e-4, 1e-3, 1e-4},  // 6.8e-4, 7.9e-5
+    {0.1, ErrorNorm::per_sample, 1e-5, 1e-4, 1e-5},  // 4.6e-5, 6.7e-6
+    {0.5, ErrorNorm::per_sample, 1e-5, 2e-4, 2e-5},  // 1.3e-4, 1.4e-5
+    {0.1, ErrorNorm::batch, 1e-4, 1.2e-2, 1e-3},     // 9.7e-3, 4.8e-4
+    {0.5, ErrorNorm::batch, 1e-4, 4e-2, 9e-3},       // 3.4e-2, 7.5e-3
+    {0.1, ErrorNorm::batch, 1e-5, 1e-3, 1e-4},       // 2.2e-4, 2.7e-5
+    {0.5, ErrorNorm::batch, 1e-5, 3e-3, 4e-4},       // 1.4e-3, 3.2e-4
 };
 
 TEST_P(Solves, VanDerPolGradientOfEverySampleIsAsNearTheReferenceAsItsNormAllows) {
@@ -73,7 +73,7 @@ TEST_P(Solves, VanDerPolGradientOfEverySampleIsAsNearTheReferenceAsItsNormAllows
     EXPECT_LT(errors.max().item<double>(), is_adjoint ? given.worst_adjoint : given.worst_discrete)
         << "stiffness " << given.stiffness << ", tolerance " << given.tolerance;
     const bool every_sample_counts = given.norm == ErrorNorm::per_sample;
-    EXPECT_LE((errors > 1e-3).sum().item<std::int64_t>(), every_sample_counts ? 2 : 120);
+    EXPECT_LE((errors > 1e-3).sum().item<std::int64_t>(), every_sample_counts ? 0 : 150);
     EXPECT_LT(errors.mean().item<double>(), 1e-3);
   }
 }

@@ -63,7 +63,13 @@ Verdict FixedWalk::judge(const Step&, const TrialError& error) {
 
 AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first,
                            double last, const std::vector<double>& break_points)
-    : options_(options), order_(method.control_order()), first_(first), last_(last), depth_(first) {
+    : options_(options),
+      order_(method.control_order()),
+      error_order_(method.error_order()),
+      error_constant_(method.error_constant()),
+      first_(first),
+      last_(last),
+      depth_(first) {
   check(options, method);
   stops_ = breaks_between(break_points, first, last);
   first_is_break_ = !stops_.empty() && stops_.front() == first;
@@ -101,7 +107,7 @@ Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
     // A step cut short by a stop says little of the size that the solution allows: keep what was believed before it.
     size_ = limited(was_cut ? std::max(size_, grown) : grown);
     remember(error.ratio);
-    extend_run(step);
+    if (!was_cut) extend_run(step);
     depth_ = step.end;
     stay_before_wall();
     if (depth_ == stops_[next_stop_]) ++next_stop_;
@@ -199,10 +205,19 @@ double AdaptiveWalk::probe_size(const StartNorms& norms) const {
 }
 
 void AdaptiveWalk::choose_first_step(const StartNorms& norms, double probe, double curvature) {
-  const double steepest = std::max(norms.rate, std::isfinite(curvature) ? curvature : 0.0);
-  const double size =
-      steepest <= 1e-15 ? std::max(1e-6, 1e-3 * probe) : std::pow(0.01 / steepest, 1.0 / order_);
-  size_ = limited(std::min({100 * probe, size, std::abs(last_ - first_)}));
+  constexpr double aimed_error = 0.1;
+  const double longest = 100 * probe;          // in which the state would change by its own size
+  double size = std::max(1e-6, 1e-3 * probe);  // where nothing moves (HNW)
+  const bool is_known = std::isfinite(curvature);
+  const double rate = std::max(norms.rate, is_known ? probe * curvature : 0.0);  // along the probe
+  if (rate > 1e-15) {
+    // A rate may happen not to change just here: the time in which the state changes counts as well.
+    const double frequency = is_known ? std::max(curvature / rate, 1 / longest) : 1 / probe;
+    // What the method estimates for a solution of that frequency is this times h^q.
+    const double error = error_constant_ * norms.rate * std::pow(frequency, error_order_ - 1);
+    size = std::pow(aimed_error / error, 1.0 / error_order_);
+  }
+  size_ = limited(std::min({longest, size, std::abs(last_ - first_)}));
 }
 
 }  // namespace fathom::ode

@@ -66,7 +66,10 @@ class AdaptiveWalk {
 
   /// HNW II.4: from the norms at the start, an Euler step to probe the second derivative with ...
   double probe_size(const StartNorms& norms) const;
-  /// ... and from the scaled change of rate over it, divided by its size, the first step.
+  /// ... and from the scaled change of rate over it, divided by its size, the first step: the one that this method should
+  /// estimate a tenth of the tolerance for. HNW's own formula knows neither the method's error constant nor the time scale of the
+  /// solution; on DETEST its first step with dopri5 has a millionth of the tolerance, and a smooth field needs two or three steps
+  /// where one would do.
   void choose_first_step(const StartNorms& norms, double probe, double curvature);
   bool needs_first_step() const { return !options_.first_step.has_value(); }
 
@@ -91,7 +94,9 @@ class AdaptiveWalk {
   double resolution() const;
 
   AdaptiveSteps options_;
-  int order_;  // of the error estimate
+  int order_;  // in which the error is controlled
+  int error_order_;
+  double error_constant_;
   double first_;
   double last_;
   double depth_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct FixedSteps {
   std::vector<double> grid =
       {};  ///< these depths between the first and the last, for example a recorded solve's
 };
+
+/// The steps between the depths that a solve went through (`Solution::grid`), to be taken again; no depth between is one step.
+inline FixedSteps steps_along(std::vector<double> grid) {
+  if (grid.empty()) return {.count = 1};
+  return {.grid = std::move(grid)};
+}
 
 /// How the next step follows from the last errors e (scaled, 1 = at tolerance), q = order of the error estimate:
 ///   h' = h safety e^(-(I+P+D)/q) e_1^((P+2D)/q) e_2^(-D/q)          (Soederlind 2003)
@@ -46,7 +53,7 @@ struct AdaptiveSteps {
   double safety = 0.9;                    // HNW II.4
   double smallest_factor = 0.2;           ///< a step shrinks at most by this ...
   double largest_factor = 10;             ///< ... and grows at most by this
-  std::optional<double> first_step = {};  ///< default: Hairer's estimate from two evaluations (HNW II.4)
+  std::optional<double> first_step = {};  ///< default: estimated from two evaluations, after HNW II.4
   double smallest_step = 0;               ///< a smaller one is a failure; 0: the resolution of depth
   std::optional<double> largest_step = {};
   std::int64_t step_limit = 100000;  ///< attempts, accepted or not

@@ -23,10 +23,21 @@ bool same_weights(const std::vector<double>& row, const std::vector<double>& b) 
 }  // namespace
 
 int ButcherTableau::control_order() const {
-  const int fine = std::min(order, embedded_order) + 1;
-  if (coarse_error.empty()) return fine;
+  if (coarse_error.empty()) return error_order();
   const int coarse = 4;  // the coarse pair of dop853 is of order 3, so its error behaves like h^4
-  return 2 * fine - coarse;
+  return 2 * error_order() - coarse;
+}
+
+int ButcherTableau::error_order() const { return std::min(order, embedded_order) + 1; }
+
+double ButcherTableau::error_constant() const {
+  // k_i = lambda z sum_n (h lambda)^n (A^n 1)_i, so that the power q of h lambda in h e k comes with e A^(q-1) 1.
+  std::vector<double> powers(error.size(), 1.0);
+  for (int n = 1; n < error_order(); ++n) {
+    for (std::size_t i = powers.size(); i-- > 0;)  // from the last: a row reads the ones before it
+      powers[i] = std::inner_product(a[i].begin(), a[i].end(), powers.begin(), 0.0);
+  }
+  return std::abs(std::inner_product(error.begin(), error.end(), powers.begin(), 0.0));
 }
 
 std::optional<std::size_t> ButcherTableau::end_rate_stage() const {

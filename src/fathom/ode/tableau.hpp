@@ -35,6 +35,10 @@ struct ButcherTableau {
   /// The exponent's denominator in step control: the estimated error behaves like h^control_order.
   int control_order() const;
 
+  /// Of `error` alone: on z' = lambda z it estimates  error_constant (h lambda)^error_order z,  and higher powers of h.
+  int error_order() const;
+  double error_constant() const;
+
   /// The stage whose value is f at the step's end, found from the coefficients: c_i = 1 and a_i = b.
   std::optional<std::size_t> end_rate_stage() const;
 
