@@ -222,7 +222,7 @@ void expect_equal(const Problem& problem, double tolerance) {
       EXPECT_NEAR(fused.solution.grid[n], tensor.solution.grid[n], 1e-5) << problem.description;
     }
     Problem again = problem;
-    again.solver.steps = ode::steps_along(fused.solution.grid);
+    again.solver.steps = steps_along(fused.solution.grid);
     tensor = answer(again, false);
   }
   const auto close = [&](const Tensor& given, const Tensor& expected) {

@@ -79,6 +79,14 @@ TEST(GridByDepths, ReplaysARecordedAdaptiveSolve) {
   EXPECT_EQ(replay.report.accepted, first.report.accepted);
 }
 
+TEST(StepsAlong, ReplayASolveOfOneStepAsWell) {
+  const Outcome once = solve(decay(), {.method = dopri5(), .steps = FixedSteps{.count = 1}}, {0.0, 1.0});
+  const Outcome again = solve(decay(), {.method = dopri5(), .steps = steps_along({})}, {0.0, 1.0});
+  EXPECT_EQ(again.saved, once.saved);
+  EXPECT_EQ(again.report.accepted, 1);
+  EXPECT_EQ(steps_along({0.25, 0.5}).grid, (std::vector{0.25, 0.5}));
+}
+
 TEST(Breaks, AreAddedToEveryLayout) {
   expect_points(fixed_grid({.count = 2}, 0, 1, {0.3}), {0, 0.3, 0.5, 1});
   expect_points(fixed_grid({.size = 0.4}, 0, 1, {0.3}), {0, 0.3, 0.4, 0.8, 1});

@@ -123,7 +123,7 @@ TEST_P(SolveOptions, StoppedSolveHasTheGradientOfItsTruncatedGrid) {
   const Solution solution = solve(stopped.field, stopped.z0, stopped.depths, stopped.solver);
   ASSERT_TRUE(solution.report().stopped);
   truncated.depths = torch::tensor(solution.depths, float64);
-  truncated.solver.steps = ode::steps_along(solution.grid);
+  truncated.solver.steps = steps_along(solution.grid);
   const auto check = check_gradients(truncated);
   EXPECT_TRUE(check.passed()) << check.table();
 

@@ -87,7 +87,9 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
     sums_->total.resize(size);
     sums_->total_inputs = Buffer<T>(inputs);
   }
-  begin_at(start);
+  course_.stride = options_.keep_every;
+  course_.unpacked_start = start;
+  pack_start();
 }
 
 template <class T> void Engine<T>::begin_again(const EngineOptions& options, const T* start) {
@@ -97,8 +99,7 @@ template <class T> void Engine<T>::begin_again(const EngineOptions& options, con
   estimates_error_ = options_.adaptive && options_.method->adaptive();
   records_.clear();
   history_.clear(), activations_.clear(), rates_.clear();
-  course_ = {};
-  begin_at(start);
+  course_ = {.stride = options_.keep_every, .unpacked_start = start};
 }
 
 template <class T> std::size_t Engine<T>::bytes() const {
@@ -109,16 +110,20 @@ template <class T> std::size_t Engine<T>::bytes() const {
   return bytes + records_.capacity() * sizeof(StepRecord<T>);
 }
 
-template <class T> void Engine<T>::begin_at(const T* start) {
-  course_.stride = options_.keep_every;
-  // Each thread its own tiles: they are, and stay, in its nearest cache.
-  for_each_tile([&](std::int64_t tile, int) {
-    T* state = state_.data() + begin(tile);
-    problem_.pack_state(tile, start, state);
-    if (options_.adjoint)
-      problem_.pack_state(tile, start + problem_.state_size(), state + tile_size(tile) / 2);
-    std::copy_n(state, tile_size(tile), candidate_.data() + begin(tile));
-  });
+template <class T> void Engine<T>::pack_start_of_tile(std::int64_t tile) {
+  T* state = state_.data() + begin(tile);
+  problem_.pack_state(tile, course_.unpacked_start, state);
+  if (options_.adjoint) {
+    problem_.pack_state(tile, course_.unpacked_start + problem_.state_size(), state + tile_size(tile) / 2);
+  }
+  std::copy_n(state, tile_size(tile), candidate_.data() + begin(tile));
+}
+
+/// Each thread its own tiles: they are, and stay, in its nearest cache.
+template <class T> void Engine<T>::pack_start() {
+  if (!course_.unpacked_start) return;
+  for_each_tile([&](std::int64_t tile, int) { pack_start_of_tile(tile); });
+  course_.unpacked_start = nullptr;
 }
 
 template <class T> Engine<T>::~Engine() = default;
@@ -340,11 +345,13 @@ template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step)
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* state = state_.data() + begin(tile);
     T* rate = errors_.data() + begin(tile);
+    if (course_.unpacked_start) pack_start_of_tile(tile);
     first_rate_of_tile(tile, thread, is_known);
     std::copy_n(stage(tile, 0), tile_size(tile), rate);
     state_norms_[std::size_t(tile)] = scaled_norm_of_tile(tile, thread, state, state, 1);
     tile_errors_[std::size_t(tile)] = scaled_norm_of_tile(tile, thread, rate, state, 1);
   });
+  course_.unpacked_start = nullptr;
   return {checked_norm(state_norms_, state_, state_), checked_norm(tile_errors_, errors_, state_)};
 }
 
@@ -381,6 +388,7 @@ template <class T> FinalStep<T> Engine<T>::final_step() const {
 
 template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   const ode::ButcherTableau& method = *options_.method;
+  pack_start();
   take_room();
   const bool has_first_rate = course_.rate_known_at == RateKnown::at_first_stage;
   const bool is_known = !has_first_rate && prepare_first_rate(step);
@@ -505,6 +513,7 @@ template <class T> void Engine<T>::finish_dense_stages() {
 }
 
 template <class T> void Engine<T>::save_state(std::size_t place) {
+  if (saved_) pack_start();
   for (std::int64_t tile = 0; saved_ && tile < problem_.tiles.count(); ++tile) {
     problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
   }
@@ -555,6 +564,7 @@ Engine<T> Engine<T>::scout(const ode::Method& method, const ode::AdaptiveSteps& 
 
 template <class T> void Engine<T>::restart(const T* packed) {
   std::copy(packed, packed + state_.size(), state_.data());
+  course_.unpacked_start = nullptr;
   course_.rate_known_at = RateKnown::nowhere;
 }
 

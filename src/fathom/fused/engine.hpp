@@ -83,7 +83,10 @@ template <class T> class Engine {
 
   /// The state as samples, in the order of `start`.
   void read_state(T* state) const;
-  const Buffer<T>& packed_state() const { return state_; }
+  const Buffer<T>& packed_state() {
+    pack_start();
+    return state_;
+  }
   std::int32_t rows() const { return rows_; }
   std::size_t bytes() const;  ///< that it holds
   /// Continues from a packed state, as if the solve had come to it by itself.
@@ -157,7 +160,8 @@ template <class T> class Engine {
   void accept_sums();
   void thin_starts();
   void take_room();
-  void begin_at(const T* start);
+  void pack_start();
+  void pack_start_of_tile(std::int64_t tile);
   void refuse_non_finite(const T* values, std::size_t size) const;
   std::string first_non_finite(std::int64_t tile, const T* values) const;
 
@@ -196,7 +200,8 @@ template <class T> class Engine {
     std::int64_t stride = 1;  // of the starts that are kept
     std::int64_t kept_starts = 0;
     std::int64_t activation_bytes = 0, rate_bytes = 0;  // kept so far
-    Room room, room_before;   // of the step under way, or the last one accepted; of the one before it
+    Room room, room_before;  // of the step under way, or the last one accepted; of the one before it
+    const T* unpacked_start = nullptr;  // the caller's, until the first work on the tiles
     T* start_room = nullptr;  // (rows) of every tile, for the start of the step under way; null: not kept
     bool needs_room = true;
     Sequel<T>* sequel = nullptr;

@@ -121,7 +121,7 @@ GradientCheck check_gradients(const GradientProblem& problem, const GradientChec
   const auto gradients = torch::autograd::grad({loss}, wanted, {}, false, false, /*allow_unused=*/true);
 
   Solver repeated = problem.solver;
-  if (std::holds_alternative<AdaptiveSteps>(repeated.steps)) repeated.steps = ode::steps_along(solution.grid);
+  if (std::holds_alternative<AdaptiveSteps>(repeated.steps)) repeated.steps = steps_along(solution.grid);
   GradientCheck check;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     check.rows.push_back(

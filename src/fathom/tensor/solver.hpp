@@ -24,6 +24,7 @@ using ode::SolveFailure;
 using ode::SolveReport;
 using ode::StepControl;
 using ode::StepEvent;
+using ode::steps_along;
 
 using ode::bosh3;
 using ode::cash_karp54;
