@@ -22,6 +22,7 @@ WORKS = {
 }
 # How many times faster than the best of torchdyn and torchdiffeq, and than diffrax, a release has to be.
 BARS = {"W1": (10, 2), "W2": (25, 2), "W3": (60, 2), "W4": (4, 1.5), "W5": (8, 2), "W6": (1.5, 1.2), "W7": (1.2, 1.2), "W8": (30, 2)}
+FAMILIES = {"ratio_torch": ("torchdiffeq", "torchdyn"), "ratio_diffrax": ("diffrax",)}  # that fathom is compared with the best of
 BASIS = 4  # functions of the Galerkin layer in W5: cos and sin at torchdyn's frequencies 0 and 2
 STATES, HIDDEN, CLASSES = 32, 32, 10  # channels of the state and the field in W7, classes of its head
 
