@@ -208,6 +208,12 @@ TEST_P(EveryAdaptiveMethod, EstimatesAnErrorOfTheConstantItSays) {
   EXPECT_NEAR((2 * constant(z) - constant(2 * z)) / method.error_constant(), 1, 0.03);
 }
 
+TEST(ErrorConstant, IsTheSameWithRowsFilledUp) {
+  ButcherTableau method = dopri5();
+  for (auto& row : method.a) row.resize(2 * method.c.size());
+  EXPECT_EQ(method.error_constant(), dopri5().error_constant());
+}
+
 TEST(ErrorConstant, IsTheKnownOneOfDopri5) {
   // The companion's stability function has 1097/120000 where exp has 1/120 (HNW II.5, table 5.2).
   EXPECT_NEAR(dopri5().error_constant(), 97.0 / 120000, 1e-15);

@@ -64,7 +64,7 @@ template <class T> class Engine {
   ~Engine();
 
   /// Another solve of the same problem, of whatever its tensors have become, by the same method and in the same memory. Not for the
-  /// adjoint.
+  /// adjoint. `start` must stay until the first attempt, or the choice of its size, has read it.
   void begin_again(const EngineOptions& options, const T* start);
 
   /// At depth `last`, until another one or null is given. The step that ends there has no record.

@@ -196,26 +196,34 @@ double AdaptiveWalk::resolution() const {
   return resolution_ulps * std::numeric_limits<double>::epsilon() * scale;
 }
 
+namespace {
+
+/// Below this the state or its rate are no measure of time (HNW II.4); neither are norms that overflowed.
+bool have_scale(const StartNorms& norms) {
+  return norms.state >= 1e-5 && norms.rate >= 1e-5 && std::isfinite(norms.state / norms.rate);
+}
+
+}  // namespace
+
 double AdaptiveWalk::probe_size(const StartNorms& norms) const {
-  const bool tiny =
-      !(norms.state >= 1e-5 && norms.rate >= 1e-5);  // also when a norm overflowed to infinity / NaN
-  const double size =
-      tiny || !std::isfinite(norms.state / norms.rate) ? 1e-6 : 0.01 * norms.state / norms.rate;
+  const double size = have_scale(norms) ? 0.01 * norms.state / norms.rate : 1e-6;
   return std::min(std::max(size, resolution()), std::abs(last_ - first_));
 }
 
 void AdaptiveWalk::choose_first_step(const StartNorms& norms, double probe, double curvature) {
   constexpr double aimed_error = 0.1;
-  const double longest = 100 * probe;          // in which the state would change by its own size
-  double size = std::max(1e-6, 1e-3 * probe);  // where nothing moves (HNW)
-  const bool is_known = std::isfinite(curvature);
-  const double rate = std::max(norms.rate, is_known ? probe * curvature : 0.0);  // along the probe
-  if (rate > 1e-15) {
+  const double longest = 100 * probe;  // in which the state would change by its own size
+  const double steepest = std::max(norms.rate, std::isfinite(curvature) ? curvature : 0.0);
+  // A rate that changes by more than itself along the probe is no measure of what comes.
+  const bool is_smooth = have_scale(norms) && probe * curvature <= norms.rate;
+  double size = std::max(1e-6, 1e-3 * probe);  // where nothing moves
+  if (is_smooth && error_constant_ > 1e-12) {
     // A rate may happen not to change just here: the time in which the state changes counts as well.
-    const double frequency = is_known ? std::max(curvature / rate, 1 / longest) : 1 / probe;
-    // What the method estimates for a solution of that frequency is this times h^q.
-    const double error = error_constant_ * norms.rate * std::pow(frequency, error_order_ - 1);
-    size = std::pow(aimed_error / error, 1.0 / error_order_);
+    const double frequency = std::max(curvature / norms.rate, 1 / longest);
+    // The method would estimate error_constant (h frequency)^q rate / frequency.
+    size = std::pow(aimed_error * frequency / (error_constant_ * norms.rate), 1.0 / error_order_) / frequency;
+  } else if (steepest > 1e-15) {
+    size = std::pow(0.01 / steepest, 1.0 / order_);
   }
   size_ = limited(std::min({longest, size, std::abs(last_ - first_)}));
 }

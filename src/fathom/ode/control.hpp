@@ -66,10 +66,10 @@ class AdaptiveWalk {
 
   /// HNW II.4: from the norms at the start, an Euler step to probe the second derivative with ...
   double probe_size(const StartNorms& norms) const;
-  /// ... and from the scaled change of rate over it, divided by its size, the first step: the one that this method should
-  /// estimate a tenth of the tolerance for. HNW's own formula knows neither the method's error constant nor the time scale of the
+  /// ... and from the scaled change of rate over it, divided by its size, the first step: the one whose error this method should
+  /// estimate as a tenth of the tolerance. HNW's own formula knows neither the method's error constant nor the time scale of the
   /// solution; on DETEST its first step with dopri5 has a millionth of the tolerance, and a smooth field needs two or three steps
-  /// where one would do.
+  /// where one would do. It serves where these are not to be had: at a zero state, or at rest with something about to move.
   void choose_first_step(const StartNorms& norms, double probe, double curvature);
   bool needs_first_step() const { return !options_.first_step.has_value(); }
 
@@ -78,7 +78,7 @@ class AdaptiveWalk {
   std::optional<Convergence> converges();
 
  private:
-  /// Accepted steps of which none was much longer than one before it.
+  /// Accepted steps of which none was much longer than one before it. Those that a stop cut short do not count.
   struct Run {
     double first_depth = 0;
     double first_size = 0;

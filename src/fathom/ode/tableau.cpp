@@ -34,8 +34,10 @@ double ButcherTableau::error_constant() const {
   // k_i = lambda z sum_n (h lambda)^n (A^n 1)_i, so that the power q of h lambda in h e k comes with e A^(q-1) 1.
   std::vector<double> powers(error.size(), 1.0);
   for (int n = 1; n < error_order(); ++n) {
-    for (std::size_t i = powers.size(); i-- > 0;)  // from the last: a row reads the ones before it
-      powers[i] = std::inner_product(a[i].begin(), a[i].end(), powers.begin(), 0.0);
+    for (std::size_t i = powers.size(); i-- > 0;) {  // from the last: a row reads the ones before it
+      const auto end = a[i].begin() + std::ptrdiff_t(std::min(a[i].size(), i));
+      powers[i] = std::inner_product(a[i].begin(), end, powers.begin(), 0.0);
+    }
   }
   return std::abs(std::inner_product(error.begin(), error.end(), powers.begin(), 0.0));
 }
