@@ -179,6 +179,7 @@ TEST_P(EveryAdaptiveMethod, BeginsWithAStepThatIsSeldomRejected) {
       Plan plan{.method = GetParam(), .steps = tolerance(tol)};
       plan.observer = [&](const StepEvent& first) {
         rejected += first.accepted ? 0 : 1;
+        EXPECT_LT(first.error, std::pow(10, GetParam().control_order())) << problem.name << " at " << tol;
         return Next::stop;
       };
       solve(problem, plan, {0.0, detest_last});

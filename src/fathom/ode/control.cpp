@@ -43,6 +43,11 @@ void check(const AdaptiveSteps& options, const ButcherTableau& method) {
           ", proportional ", control.proportional, ", derivative ", control.derivative);
 }
 
+/// Below this the state or its rate are no measure of time (HNW II.4); neither are norms that overflowed.
+bool have_scale(const StartNorms& norms) {
+  return norms.state >= 1e-5 && norms.rate >= 1e-5 && std::isfinite(norms.state / norms.rate);
+}
+
 }  // namespace
 
 double combined_error(double fine, double coarse) {
@@ -195,15 +200,6 @@ double AdaptiveWalk::resolution() const {
   const double scale = std::max({std::abs(depth_), std::abs(last_ - first_)});
   return resolution_ulps * std::numeric_limits<double>::epsilon() * scale;
 }
-
-namespace {
-
-/// Below this the state or its rate are no measure of time (HNW II.4); neither are norms that overflowed.
-bool have_scale(const StartNorms& norms) {
-  return norms.state >= 1e-5 && norms.rate >= 1e-5 && std::isfinite(norms.state / norms.rate);
-}
-
-}  // namespace
 
 double AdaptiveWalk::probe_size(const StartNorms& norms) const {
   const double size = have_scale(norms) ? 0.01 * norms.state / norms.rate : 1e-6;
