@@ -25,58 +25,88 @@ template <class T> struct Pair {
   T gradient_scale = 1;
 };
 
-/// hidden[k] = f(W x + b) in row + k. One vector of samples: its weights are then operands in memory, which cost nothing. Several
-/// rows: while one waits for its division, others go on.
-template <class T, FunctionKind kind, std::size_t inputs, std::size_t rows>
-inline void hidden_vectors(const Pair<T>& pair, std::size_t row, const V<T>* x, V<T>* hidden) {
-  const T* weights = pair.below.by_output + row * inputs;
+/// W and b of some hidden rows, scaled as the function would have its argument: once for a tile, and not for every sample.
+template <class T, FunctionKind kind, std::size_t inputs, std::size_t most> struct ScaledRows {
+  T weights[most * inputs];
+  T bias[most];
+
+  ScaledRows(const MatrixView<T>& below, std::size_t row, std::size_t end) {
+    constexpr T scale = argument_scale<T, kind>;
+    const std::size_t rows = end - row;
+    for (std::size_t n = 0; n < rows * inputs; ++n) weights[n] = scale * below.by_output[row * inputs + n];
+    for (std::size_t k = 0; k < rows; ++k) bias[k] = scale * below.bias[row + k];
+  }
+
+  /// hidden[k] = f(W x + b) in row + k. One vector of samples: its weights are then operands in memory, which cost nothing.
+  /// Several rows: while one waits for its division, others go on.
+  template <std::size_t rows> void values(std::size_t row, const V<T>* x, T a, V<T>* hidden) const {
 #pragma GCC unroll 8
-  for (std::size_t k = 0; k < rows; ++k) {
-    V<T> sum = all<T>(pair.below.bias[row + k]);
+    for (std::size_t k = 0; k < rows; ++k) {
+      V<T> sum = all<T>(bias[row + k]);
 #pragma GCC unroll 4
-    for (std::size_t i = 0; i < inputs; ++i) sum += weights[k * inputs + i] * x[i];
-    hidden[k] = value_of<T, kind>(sum, pair.a, T(0)).value;
+      for (std::size_t i = 0; i < inputs; ++i) sum += weights[(row + k) * inputs + i] * x[i];
+      hidden[k] = value_of_scaled<T, kind>(sum, a);
+    }
   }
-}
+};
 
-template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs, bool keeps, std::size_t rows>
-inline void add_hidden_vectors(const Pair<T>& pair, std::size_t row, std::size_t at, const V<T>* x, V<T>* sums) {
-  V<T> hidden[rows];
-  hidden_vectors<T, kind, inputs, rows>(pair, row, x, hidden);
-#pragma GCC unroll 4
-  for (std::size_t k = 0; k < rows; ++k) {
-    const std::size_t here = row + k;
-    if (keeps) store(pair.hidden + here * std::size_t(pair.width) + at, hidden[k]);
-#pragma GCC unroll 4
-    for (std::size_t o = 0; o < outputs; ++o) sums[o] += pair.above.by_input[here * outputs + o] * hidden[k];
-  }
-}
-
-template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs, bool keeps> inline void pair_forward(const Pair<T>& given) {
-  const Pair<T> pair = given;  // a copy, so that no store can change it
-  const std::size_t width = std::size_t(pair.width), hidden_rows = std::size_t(pair.below.outputs);
+/// y += V f(W x + b) for hidden rows `row` .. `end`, or y = c + that where these are the first ones.
+template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs, bool keeps, std::size_t most>
+inline void add_hidden(const Pair<T>& pair, std::size_t row, std::size_t end) {
+  const std::size_t width = std::size_t(pair.width);
+  const ScaledRows<T, kind, inputs, most> below(pair.below, row, end);
   for (std::size_t at = 0; at < width; at += std::size_t(lanes<T>)) {
     V<T> x[inputs], sums[outputs];
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < inputs; ++i) x[i] = load(pair.inputs + i * width + at);
 #pragma GCC unroll 4
-    for (std::size_t o = 0; o < outputs; ++o) sums[o] = all<T>(pair.above.bias[o]);
-    std::size_t row = 0;
-    for (; row + 4 <= hidden_rows; row += 4) {
-      add_hidden_vectors<T, kind, inputs, outputs, keeps, 4>(pair, row, at, x, sums);
+    for (std::size_t o = 0; o < outputs; ++o) sums[o] = row == 0 ? all<T>(pair.above.bias[o]) : load(pair.outputs + o * width + at);
+    const auto use = [&]<std::size_t rows>(std::size_t first, const V<T>* hidden) {
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < rows; ++k) {
+        if (keeps) store(pair.hidden + (first + k) * width + at, hidden[k]);
+#pragma GCC unroll 4
+        for (std::size_t o = 0; o < outputs; ++o) sums[o] += pair.above.by_input[(first + k) * outputs + o] * hidden[k];
+      }
+    };
+    std::size_t first = row;
+    if (first + 4 <= end) {
+      V<T> hidden[4];  // used when the next ones have been begun: their divisions are over then
+      below.template values<4>(0, x, pair.a, hidden);
+      for (first += 4; first + 4 <= end; first += 4) {
+        V<T> next[4];
+        below.template values<4>(first - row, x, pair.a, next);
+        use.template operator()<4>(first - 4, hidden);
+#pragma GCC unroll 8
+        for (std::size_t k = 0; k < 4; ++k) hidden[k] = next[k];
+      }
+      use.template operator()<4>(first - 4, hidden);
     }
-    for (; row < hidden_rows; ++row) {
-      add_hidden_vectors<T, kind, inputs, outputs, keeps, 1>(pair, row, at, x, sums);
+    for (; first < end; ++first) {
+      V<T> hidden[1];
+      below.template values<1>(first - row, x, pair.a, hidden);
+      use.template operator()<1>(first, hidden);
     }
 #pragma GCC unroll 4
     for (std::size_t o = 0; o < outputs; ++o) store(pair.outputs + o * width + at, sums[o]);
   }
 }
 
+template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs, bool keeps> inline void pair_forward(const Pair<T>& given) {
+  const Pair<T> pair = given;  // a copy, so that no store can change it
+  constexpr std::size_t strip = 64;
+  const std::size_t hidden_rows = std::size_t(pair.below.outputs);
+  for (std::size_t row = 0; row < hidden_rows; row += strip) {
+    const std::size_t end = row + strip < hidden_rows ? row + strip : hidden_rows;
+    add_hidden<T, kind, inputs, outputs, keeps, strip>(pair, row, end);
+  }
+}
+
 /// Hidden rows `row` .. `end` again, in the memory of the first ones.
-template <class T, FunctionKind kind, std::size_t inputs>
+template <class T, FunctionKind kind, std::size_t inputs, std::size_t most>
 __attribute__((noinline)) void find_hidden(const Pair<T>& pair, std::size_t row, std::size_t end) {
-  const std::size_t width = std::size_t(pair.width);
+  const std::size_t width = std::size_t(pair.width), rows_wanted = end - row;
+  const ScaledRows<T, kind, inputs, most> below(pair.below, row, end);
   for (std::size_t at = 0; at < width; at += std::size_t(lanes<T>)) {
     V<T> x[inputs];
 #pragma GCC unroll 4
@@ -84,13 +114,13 @@ __attribute__((noinline)) void find_hidden(const Pair<T>& pair, std::size_t row,
     T* to = pair.hidden + at;
     const auto some = [&]<std::size_t rows>(std::size_t first) {
       V<T> hidden[rows];
-      hidden_vectors<T, kind, inputs, rows>(pair, first, x, hidden);
+      below.template values<rows>(first, x, pair.a, hidden);
 #pragma GCC unroll 8
       for (std::size_t k = 0; k < rows; ++k, to += width) store(to, hidden[k]);
     };
-    std::size_t first = row;
-    for (; first + 8 <= end; first += 8) some.template operator()<8>(first);
-    for (; first < end; ++first) some.template operator()<1>(first);
+    std::size_t first = 0;
+    for (; first + 8 <= rows_wanted; first += 8) some.template operator()<8>(first);
+    for (; first < rows_wanted; ++first) some.template operator()<1>(first);
   }
 }
 
@@ -172,7 +202,7 @@ template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs> i
   const std::size_t step = pair.knows_hidden ? hidden_rows : strip;
   for (std::size_t row = 0; row < hidden_rows;) {
     const std::size_t end = row + step < hidden_rows ? row + step : hidden_rows;
-    if (!pair.knows_hidden) find_hidden<T, kind, inputs>(pair, row, end);
+    if (!pair.knows_hidden) find_hidden<T, kind, inputs, strip>(pair, row, end);
     const T* hidden = pair.hidden;
     for (; row + 2 <= end; row += 2, hidden += 2 * width) pull_hidden<T, kind, inputs, outputs, 2>(pair, row, hidden);
     for (; row < end; ++row, hidden += width) pull_hidden<T, kind, inputs, outputs, 1>(pair, row, hidden);

@@ -111,7 +111,7 @@ template <class T> inline T sum_of_lanes(V<T> v) {
 
 template <class T> inline V<T> absolute(V<T> x) { return x < 0 ? -x : x; }
 
-/// a < b ? a : b, one instruction where the compiler would compare and blend. A NaN in b is given back.
+/// a < b ? a : b and a > b ? a : b, one instruction where the compiler would compare and blend. A NaN in b is given back.
 template <class T> inline V<T> smaller(V<T> a, V<T> b) {
 #if defined(__clang__)
 #elif defined(__x86_64__) && FATHOM_VECTOR_BYTES == 64
@@ -123,6 +123,18 @@ template <class T> inline V<T> smaller(V<T> a, V<T> b) {
 #endif
   return a < b ? a : b;
 }
+template <class T> inline V<T> larger(V<T> a, V<T> b) {
+#if defined(__clang__)
+#elif defined(__x86_64__) && FATHOM_VECTOR_BYTES == 64
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#elif defined(__x86_64__) && FATHOM_VECTOR_BYTES == 32
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps256(a, b);
+#elif defined(__x86_64__)
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_maxps(a, b);
+#endif
+  return a > b ? a : b;
+}
+template <class T> inline V<T> clamped(V<T> x, T cut) { return larger<T>(all<T>(-cut), smaller<T>(all<T>(cut), x)); }
 
 /// x = n ln 2 + r with |r| <= ln 2 / 2: exp(x) = power (1 + rest), power = 2^n, rest = exp(r) - 1. For x up to 80;
 /// where exp(x) has no normal number, power is 0.
@@ -187,35 +199,33 @@ template <class T> struct ValueAndSlope {
 };
 
 #if defined(__x86_64__) && FATHOM_VECTOR_BYTES == 64 && !defined(__clang__)
-/// tanh |x| = t + (1 - t^2) r / (r coth r + t r) with t = tanh(n step), |x| = n step + r: the values of t lie in two vectors, so
-/// that one permutation looks them up. n is |x| rounded to halves, by an addition. The step is somewhat shorter: where n
-/// becomes 1, r is then small enough for the sum to keep its digits; and its first eight values of t are floats to a tenth of
-/// an ulp. r coth r = 1 + r^2 (c_0 + c_1 r^2) is minimax on |r| < 1/4 (error 2e-8).
+/// tanh x = (t d + r) / (d + t r) with x = n step + r, t = tanh(n step), d = r coth r = 1 + r^2 (c_1 + c_2 r^2): the 32 values of t lie
+/// in two vectors, so that one permutation looks them up. x is counted in steps, which leaves a subtraction of n, and d as well:
+/// c_0 is 1 / step there. c is minimax on |r| < step / 2 (error 4e-8); the step is the one around 0.58 with the smallest errors.
+constexpr float tanh_scale = 1.72979796f;  // steps in 1
 alignas(64) constexpr float tanh_of_steps[32] = {
-    0.0f, 0.4406444f, 0.7379943f, 0.88940907f, 0.9555578f, 0.98250675f, 0.9931714f, 0.9973431f,
-    0.9989676f, 0.99959904f, 0.9998443f, 0.99993956f, 0.9999765f, 0.9999909f, 0.9999965f, 0.9999986f,
-    0.99999946f, 0.9999998f, 0.99999994f, 0.99999994f, 1.0f, 1.0f, 1.0f, 1.0f,
-    1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
-inline V<float> tanh_of(V<float> x) {
-  constexpr float round_to_halves = 6291456.0f, step = 2 * 0.4730302f, cut = 9.25f;  // tanh is 1 from there on
-  constexpr float c[] = {0.33332981f, -0.02203942f};
-  const I<float> sign = (I<float>)all<float>(-0.0f);
-  const V<float> size = smaller<float>(all<float>(cut), (V<float>)((I<float>)x & ~sign));
-  const V<float> shifted = size + round_to_halves;  // n in the lowest bits, of which a permutation reads five
-  const V<float> r = size - (shifted - round_to_halves) * step, r2 = r * r;
+    0.0f, 0.521284699f, 0.819799066f, 0.939562798f, 0.980579555f, 0.993847847f, 0.998059988f, 0.999389112f,
+    0.999807715f, 0.999939501f, 0.999980986f, 0.99999398f, 0.999998093f, 0.999999404f, 0.999999821f, 1.0f,
+    -1.0f, -1.0f, -0.999999821f, -0.999999404f, -0.999998093f, -0.99999398f, -0.999980986f, -0.999939501f,
+    -0.999807715f, -0.999389112f, -0.998059988f, -0.993847847f, -0.980579555f, -0.939562798f, -0.819799066f, -0.521284699f};
+inline V<float> tanh_of_scaled(V<float> x) {
+  constexpr float round = 12582912.0f, c[] = {tanh_scale, 0.192697108f, -0.00424629031f};
+  x = clamped<float>(x, 15.25f);
+  const V<float> shifted = x + round;  // n in the lowest bits, of which a permutation reads five
+  const V<float> r = x - (shifted - round), r2 = r * r;
   const V<float> t = __builtin_shuffle(load(tanh_of_steps), load(tanh_of_steps + 16), (I<float>)shifted);
-  const V<float> rest = r / (r2 * (r2 * c[1] + c[0]) + (r * t + 1.0f));
-  return (V<float>)((I<float>)((1.0f - t * t) * rest + t) | ((I<float>)x & sign));
+  const V<float> d = r2 * (r2 * c[2] + c[1]) + c[0];
+  return (t * d + r) / (t * r + d);
 }
 #else
 /// tanh x = m / (m + 2), m = exp(2x) - 1 = 2^n exp(2r) - 1, x = n ln2 / 2 + r. An error of n ln2 hardly counts where n is large, so
 /// that one rounding of it will do, and exp(2r) - 1 = r (2 + c_1 r + ... + c_5 r^5), minimax on |r| < ln2 / 4 (relative
 /// error 1.4e-8, found by weighted least squares).
-inline V<float> tanh_of(V<float> x) {
+constexpr float tanh_scale = 1;
+inline V<float> tanh_of_scaled(V<float> x) {
   constexpr float cut = Traits<float>::saturation, shift = Traits<float>::round_magic + float(Traits<float>::bias);
   constexpr float c[] = {2.0f, 1.9999999260f, 1.3333234739f, 0.66667521137f, 0.26772950808f, 0.088848105745f};
-  x = smaller<float>(all<float>(cut), x);
-  x = -smaller<float>(all<float>(cut), -x);
+  x = clamped<float>(x, cut);
   const V<float> shifted = x * 2.88539008f + shift;  // n with the exponent's bias, in the lowest bits
   const V<float> r = x - (shifted - shift) * 0.34657359f;
   V<float> series = all<float>(c[5]);
@@ -227,11 +237,8 @@ inline V<float> tanh_of(V<float> x) {
 }
 #endif
 template <class T> inline V<T> tanh_of(V<T> x) {
-  if constexpr (sizeof(T) == 4) return tanh_of(x);
-  constexpr T cut = Traits<T>::saturation;
-  x = x > cut ? all<T>(cut) : x;
-  x = x < -cut ? all<T>(-cut) : x;
-  const Exponential<T> e = exponential<T, false>(x * T(2));
+  if constexpr (sizeof(T) == 4) return tanh_of_scaled(x * tanh_scale);
+  const Exponential<T> e = exponential<T, false>(clamped<T>(x, Traits<T>::saturation) * T(2));
   // m = exp(2x) - 1 without cancellation, tanh x = m / (m + 2)
   const V<T> m = e.power * e.rest + (e.power - T(1));
   return m / (m + T(2));
@@ -276,6 +283,13 @@ template <class T, FunctionKind kind> inline ValueAndSlope<T> value_of(V<T> x, T
     return {x > 0 ? x : below, V<T>{}};
   }
   return {x, V<T>{}};
+}
+
+/// What a function would rather have its argument multiplied by, and its value from such an argument.
+template <class T, FunctionKind kind> constexpr T argument_scale = kind == FunctionKind::tanh && sizeof(T) == 4 ? T(tanh_scale) : T(1);
+template <class T, FunctionKind kind> inline V<T> value_of_scaled(V<T> x, T a) {
+  if constexpr (kind == FunctionKind::tanh && sizeof(T) == 4) return tanh_of_scaled(x);
+  return value_of<T, kind>(x, a, T(0)).value;
 }
 
 /// function' from the function's value, for those where that is possible.
