@@ -325,7 +325,7 @@ TEST(Pairs, OfEveryShapeHaveTheGradientsOfTheirLayers) {
       for (FunctionKind kind : {FunctionKind::tanh, FunctionKind::relu, FunctionKind::sigmoid,
                                 FunctionKind::elu, FunctionKind::softplus, FunctionKind::identity}) {
         const std::int32_t n = std::int32_t(shapes.size());
-        shapes.push_back({kind, inputs, 1 + n * 7 % 40, outputs, n % 3 == 0, n % 2 == 0, n % 5 < 2});
+        shapes.push_back({kind, inputs, 1 + n * 37 % 150, outputs, n % 3 == 0, n % 2 == 0, n % 5 < 2});
       }
     }
   }
@@ -333,6 +333,7 @@ TEST(Pairs, OfEveryShapeHaveTheGradientsOfTheirLayers) {
   std::size_t pairs = 0;
   for (const PairShape& shape : shapes) {
     for (const Op& op : shape.program().ops) pairs += op.is_pair_with_next;
+    const double tolerance = std::max(2e-5, 5e-7 * shape.hidden);  // rounding of sums over hidden rows
     for (const Kernels<float>* kernels : available_kernels<float>()) {
       for (std::int32_t width : {1, kernels->lanes, 3 * kernels->lanes}) {
         const Trial<double> expected = trial_of(shape, reference, width, true);
@@ -342,7 +343,7 @@ TEST(Pairs, OfEveryShapeHaveTheGradientsOfTheirLayers) {
                                        const char* what) {
             ASSERT_EQ(a.size(), b.size());
             for (std::size_t n = 0; n < a.size(); ++n) {
-              ASSERT_NEAR(a[n], b[n], 2e-5 * (1 + std::abs(b[n])))
+              ASSERT_NEAR(a[n], b[n], tolerance * (1 + std::abs(b[n])))
                   << kernels->name << " " << what << " " << n << ": " << shape.inputs << " " << shape.hidden
                   << " " << shape.outputs << " kind " << int(shape.kind) << " width " << width << " "
                   << has_registers;
