@@ -13,7 +13,7 @@
 #include "fathom/field/graph.hpp"
 #include "fathom/field/mlp.hpp"
 #include "fathom/model/adaptive_depth.hpp"
-#include "fathom/model/augmentation.hpp"
+#include "fathom/field/augmentation.hpp"
 #include "fathom/model/density.hpp"
 #include "fathom/model/flow.hpp"
 #include "fathom/model/neural_ode.hpp"

@@ -76,13 +76,6 @@ TEST(Model, answers_the_same_without_torch) {
     for (const std::int64_t count : {1, 5, 70}) {
       const Tensor rows = torch::randn({count, spec.input_features()}, torch::kFloat64) * 2 + 1;
       const std::span<const double> table(rows.data_ptr<double>(), std::size_t(rows.numel()));
-      if (name == "silu_density") {
-        EXPECT_NE(complaint([&] {
-                    light.predict(table);
-                  }).find("needs the full library: the divergence through SiLU"),
-                  std::string::npos);
-        continue;
-      }
       const bool series = spec.task == Task::series;
       const Tensor full = answers(model, rows);
       const runtime::Answer found =

@@ -2,6 +2,7 @@
 
 #include <typeinfo>
 
+#include "fathom/field/augmentation.hpp"
 #include "fathom/field/fields.hpp"
 #include "fathom/fused/network.hpp"
 #include "fathom/support/error.hpp"
@@ -145,13 +146,13 @@ class Lowering {
     return network.output();
   }
 
-  Rows chain(DepthModule& net, Rows h) {
+  Rows chain(const torch::nn::Module& net, Rows h) {
     Network network(build_, h);
     write(net, network);
     return network.output();
   }
 
-  void write(DepthModule& net, Network& network) {
+  void write(const torch::nn::Module& net, Network& network) {
     std::vector<const torch::nn::Module*> layers;
     layers.reserve(16);
     flatten(net, layers);
@@ -172,6 +173,11 @@ class Lowering {
                        next.value_or(fused::Function{}), place);
       } else if (exactly<DepthConcatImpl>(layer)) {
         network.append_depth(scale_);
+      } else if (const auto* zeros = exactly<ZeroAugmentationImpl>(layer)) {
+        if (zeros->features() > 0)
+          augment(network, build_.zeros(std::int32_t(zeros->features())), zeros->side());
+      } else if (const auto* partial = exactly<PartialAugmentationImpl>(layer)) {
+        augment(network, chain(*partial->layer().ptr(), network.output()), partial->side());
       } else if (const auto function = function_of(layer)) {
         network.activate(*function);
       } else {
@@ -180,9 +186,15 @@ class Lowering {
     }
   }
 
+  static void augment(Network& network, Rows features, Side side) {
+    side == Side::end ? network.append(features) : network.prepend(features);
+  }
+
   static void flatten(const torch::nn::Module& net, std::vector<const torch::nn::Module*>& layers) {
     if (const auto* sequence = exactly<DepthSequentialImpl>(net)) {
       for (const auto& layer : sequence->layers()) flatten(*layer, layers);
+    } else if (exactly<ChainImpl>(net)) {
+      for (const auto& layer : net.children()) flatten(*layer, layers);
     } else {
       layers.push_back(&net);
     }

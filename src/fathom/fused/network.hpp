@@ -30,13 +30,21 @@ class Network {
   /// A function without a linear layer before it.
   void activate(const Function& function);
   void append_depth(std::optional<Rows> of_samples = {});
+  /// Further features of the next layer, behind those it has, or before them.
+  void append(Rows features);
+  void prepend(Rows features);
 
   Rows output() const { return h_; }
   /// After the last layer.
   Rows divergence() const { return divergence_; }
 
  private:
-  void carry_tangents(Matrix matrix, std::int32_t number, const Function& function, Place place);
+  void require_no_tangents(const char* what) const;
+  /// function'(.) of a new layer with a function, for tangents.
+  Rows layer_with_slope(std::int32_t number, const Function& function);
+  void carry_tangents(Matrix matrix, std::int32_t number, const std::optional<Rows>& slope);
+  /// The divergence, where the tangents have passed the last layer, or are about to pass a linear one: of that the diagonal will do.
+  void close_tangents(std::optional<std::int32_t> last_matrix = {});
 
   Builder& build_;
   Rows h_;

@@ -1,4 +1,4 @@
-#include "fathom/model/augmentation.hpp"
+#include "fathom/field/augmentation.hpp"
 
 #include "fathom/support/error.hpp"
 

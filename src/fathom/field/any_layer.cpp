@@ -1,4 +1,4 @@
-#include "fathom/model/any_layer.hpp"
+#include "fathom/field/any_layer.hpp"
 
 #include "fathom/support/error.hpp"
 
