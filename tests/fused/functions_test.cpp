@@ -77,6 +77,30 @@ template <class T> std::vector<T> arguments() {
   return all;
 }
 
+/// The distance between `truth` and the next number of the type.
+template <class T> Real last_place(Real truth) {
+  constexpr int digits = std::numeric_limits<T>::digits, lowest = std::numeric_limits<T>::min_exponent - 1;
+  const int exponent = truth == 0 ? lowest : std::max(lowest, std::ilogb(truth));
+  return std::ldexp(Real(1), exponent - digits + 1);
+}
+
+/// What docs/fused.md says, in units of the last place: the largest error, and how far a value may lie below the one before.
+struct Documented {
+  Real error = 0;
+  Real fall = 0;
+};
+template <class T> Documented documented(const Kernels<T>& kernels, const Function& function) {
+  const bool is_single = sizeof(T) == 4, is_baseline = std::string(kernels.name) == "baseline";
+  switch (function.kind) {
+    case FunctionKind::tanh: return is_single && is_baseline ? Documented{3.3L, 3} : Documented{2.5L, 1};
+    case FunctionKind::sigmoid: return {2.7L, 2};
+    case FunctionKind::softplus: return {3.9L, function.a == 1 ? 2.0L : 4.0L};
+    case FunctionKind::elu: return {2.0L, 0};
+    case FunctionKind::silu: return {3.5L, 0};
+    default: return {};
+  }
+}
+
 template <class T> struct Errors {
   Real value = 0;  // in units of the last place of the exact answer
   Real slope = 0;  // in epsilons, absolute: slopes are at most about 1
@@ -93,8 +117,9 @@ template <class T> Errors<T> worst_errors(const Kernels<T>& kernels, const Funct
     if (function.kind == FunctionKind::softplus && at_threshold)
       continue;  // torch's jump: either side is right
     const Real truth = exact(function, rounded_argument(function, x[i]));
-    const Real scale = std::max(std::abs(truth), Real(std::numeric_limits<T>::min()) / epsilon);
-    worst.value = std::max(worst.value, std::abs(Real(y[i]) - truth) / (scale * epsilon));
+    // Where exp(x) has no normal number, answers are zero.
+    const Real unit = std::max(last_place<T>(truth), Real(std::numeric_limits<T>::min()));
+    worst.value = std::max(worst.value, std::abs(Real(y[i]) - truth) / unit);
     worst.slope =
         std::max(worst.slope, std::abs(Real(slope[i]) - exact_slope(function, Real(x[i]))) / epsilon);
   }
@@ -105,19 +130,20 @@ template <class T> class Functions : public ::testing::Test {};
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(Functions, Types);
 
-TYPED_TEST(Functions, AreWithinThreeUnitsOfTheLastPlace) {
+TYPED_TEST(Functions, AreWithinTheUnitsOfTheLastPlaceThatTheDocumentationSays) {
   for (const auto* kernels : available_kernels<TypeParam>()) {
     for (const Function& function : functions) {
       const auto worst = worst_errors(*kernels, function);
       this->RecordProperty(std::string(kernels->name) + std::to_string(int(function.kind)),
                            std::to_string(double(worst.value)));
-      EXPECT_LE(worst.value, 3.0L) << kernels->name << " function " << int(function.kind);
+      EXPECT_LE(worst.value, documented(*kernels, function).error)
+          << kernels->name << " function " << int(function.kind);
       EXPECT_LE(worst.slope, 4.0L) << kernels->name << " function " << int(function.kind);
     }
   }
 }
 
-TEST(Tanh, IsWithinTwoUnitsOfTheLastPlaceOnEveryThirdFloat) {
+TEST(Tanh, IsWithinThoseUnitsOnEveryThirdFloat) {
   // Where its pieces meet the error peaks in a few arguments, which the sample above misses.
   const float begin = 1e-3f, end = 12.0f;
   const auto kernels = available_kernels<float>();
@@ -129,7 +155,7 @@ TEST(Tanh, IsWithinTwoUnitsOfTheLastPlaceOnEveryThirdFloat) {
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       kernels[k]->apply({FunctionKind::tanh}, x.data(), y.data(), nullptr, x.size());
       for (std::size_t i = 0; i < x.size(); ++i)
-        worst[k] = std::max(worst[k], Real(std::abs(y[i] - truth[i]) / truth[i]));
+        worst[k] = std::max(worst[k], std::abs(y[i] - truth[i]) / last_place<float>(truth[i]));
     }
     x.clear(), truth.clear();
   };
@@ -140,26 +166,44 @@ TEST(Tanh, IsWithinTwoUnitsOfTheLastPlaceOnEveryThirdFloat) {
   }
   compare();
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const Real units = worst[k] / std::numeric_limits<float>::epsilon();
-    RecordProperty(kernels[k]->name, std::to_string(double(units)));
-    EXPECT_LE(units, 2.0L) << kernels[k]->name;
+    RecordProperty(kernels[k]->name, std::to_string(double(worst[k])));
+    EXPECT_LE(worst[k], documented(*kernels[k], {FunctionKind::tanh}).error) << kernels[k]->name;
   }
 }
 
-TYPED_TEST(Functions, RiseOrFallByNoMoreThanRounding) {
-  // Neighbouring arguments may come out one rounding the wrong way, never more.
+/// Runs of neighbouring numbers, each beginning where the one before is far behind: from -12 through 0 to 12.
+template <class T> std::vector<std::vector<T>> runs_of_neighbours() {
+  std::vector<std::vector<T>> runs;
+  for (int sign : {-1, 1}) {
+    for (double from = 1e-3; from < 12; from *= 1.01) {
+      std::vector<T> run = {T(sign * from)};
+      while (run.size() < 4000) run.push_back(std::nextafter(run.back(), T(100)));
+      runs.push_back(std::move(run));
+    }
+  }
+  return runs;
+}
+
+TYPED_TEST(Functions, RiseFromNeighbourToNeighbourButForRoundingInTheLastPlace) {
+  const auto runs = runs_of_neighbours<TypeParam>();
   for (const auto* kernels : available_kernels<TypeParam>()) {
     for (const Function& function : functions) {
       if (function.kind == FunctionKind::silu) continue;  // falls before it rises
-      std::vector<TypeParam> x, y(4000000);
-      for (TypeParam at = TypeParam(-3); x.size() < y.size(); at = std::nextafter(at, TypeParam(9)))
-        x.push_back(at);
-      kernels->apply(function, x.data(), y.data(), nullptr, x.size());
-      for (std::size_t i = 1; i < y.size(); ++i) {
-        const TypeParam allowed = 2 * std::numeric_limits<TypeParam>::epsilon() * std::abs(y[i]);
-        ASSERT_GE(y[i] + allowed, y[i - 1])
-            << kernels->name << " function " << int(function.kind) << " at " << x[i];
+      Real largest = 0;
+      std::size_t falls = 0, count = 0;
+      for (const auto& x : runs) {
+        std::vector<TypeParam> y(x.size());
+        kernels->apply(function, x.data(), y.data(), nullptr, x.size());
+        for (std::size_t i = 1; i < y.size(); ++i, ++count) {
+          if (y[i] >= y[i - 1]) continue;
+          ++falls;
+          largest = std::max(largest, Real(y[i - 1] - y[i]) / last_place<TypeParam>(y[i]));
+        }
       }
+      this->RecordProperty(std::string(kernels->name) + std::to_string(int(function.kind)) + "falls",
+                           std::to_string(double(falls) / double(count)));
+      EXPECT_LE(largest, documented(*kernels, function).fall)
+          << kernels->name << " function " << int(function.kind);
     }
   }
 }
