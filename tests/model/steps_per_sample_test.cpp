@@ -1,5 +1,8 @@
 /// Steps of each sample's own, where joint ones would be the smallest of all.
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "support/gradients.hpp"
 
@@ -22,7 +25,7 @@ NeuralOde ode_with(const Field& field, bool per_sample, double last) {
       field, NeuralOdeOptions{.last = last, .solver = {.steps = steps}, .steps_per_sample = per_sample});
 }
 
-TEST(StepsPerSample, CostNoMoreThanTheMeanOfTheIndividualsWhereJointOnesCostTwiceThat) {
+TEST(StepsPerSample, CostNoMoreThanTheMeanOfTheIndividualsWhereJointOnesCostTwiceAndAHalf) {
   constexpr std::int64_t samples = 16;
   const Tensor mu = torch::linspace(1, 10, samples, float64).unsqueeze(1);
   const Tensor z0 = torch::tensor({{2.0, 0.0}}, float64).expand({samples, 2}).contiguous();
@@ -41,7 +44,7 @@ TEST(StepsPerSample, CostNoMoreThanTheMeanOfTheIndividualsWhereJointOnesCostTwic
   RecordProperty("apart", std::to_string(apart));
   RecordProperty("joint", std::to_string(joint));
   EXPECT_LE(double(apart), mean + 1);  // rounded up
-  EXPECT_GE(double(joint), 2 * mean);
+  EXPECT_GE(double(joint), 2.5 * mean);
 }
 
 TEST(StepsPerSample, AreTheSolvesOfTheSamplesOnTheirOwnWithTheirGradients) {
@@ -72,6 +75,97 @@ TEST(StepsPerSample, AreTheSolvesOfTheSamplesOnTheirOwnWithTheirGradients) {
     const auto expected = torch::autograd::grad({sum}, variables);
     for (std::size_t i = 0; i < given.size(); ++i) EXPECT_LT(distance(given[i], expected[i]), 1e-13);
   }
+}
+
+/// A field whose samples run at speeds of their own, from 0.2 on: z' = g f(g tau, x, z).
+struct Speeds {
+  explicit Speeds(std::int64_t samples, double fastest = 10, bool fused = true) {
+    torch::manual_seed(8);
+    net = mlp({.features = {3, 9, 2}});
+    net->to(float64);
+    const torch::NoGradGuard no_graph;
+    for (Tensor& parameter : net->parameters()) parameter.mul_(2);
+    ode = ode_with(controlled(net), true, 1);
+    ode->options().solver.fused = fused;
+    ode->options().running_losses = {kinetic_energy(), path_length()};
+    x = torch::randn({samples, 2}, float64).requires_grad_();
+    control = torch::randn({samples, 1}, float64).requires_grad_();
+    scale = torch::linspace(0.2, fastest, samples, float64).requires_grad_();
+  }
+  Solution solve() { return ode->solve_scaled(x, scale, {0.0, 0.3, 1.0}, control); }
+  std::vector<Tensor> gradients(const Solution& solution) {
+    std::vector<Tensor> variables = net->parameters();
+    variables.insert(variables.end(), {x, control, scale});
+    const Tensor loss = solution.states.square().sum() + solution.running_loss[-1].sum();
+    return torch::autograd::grad({loss}, variables);
+  }
+
+  DepthSequential net = nullptr;
+  NeuralOde ode = nullptr;
+  Tensor x, control, scale;
+};
+
+TEST(StepsPerSample, OfTheFusedEngineCostTheMeanOfTheIndividualsAsWell) {
+  constexpr std::int64_t samples = 16;
+  Speeds speeds(samples);
+  speeds.solve();
+  EXPECT_EQ(speeds.ode->report().engine, "fused") << speeds.ode->report().not_fused;
+  const std::int64_t apart = speeds.ode->report().evaluations;
+  speeds.ode->options().steps_per_sample = false;
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    speeds.ode->solve_scaled(speeds.x.narrow(0, i, 1), speeds.scale.narrow(0, i, 1), {0.0, 0.3, 1.0},
+                             speeds.control.narrow(0, i, 1));
+    total += speeds.ode->report().evaluations;
+  }
+  EXPECT_EQ(apart, (total + samples - 1) / samples);
+  speeds.solve();
+  EXPECT_GT(speeds.ode->report().evaluations, apart);
+}
+
+TEST(StepsPerSample, AreTheSameByBothEngines) {
+  // The first step follows from a small difference of rates: found by error control, steps agree to eight digits or so.
+  const std::vector<std::pair<ode::Steps, double>> cases = {{AdaptiveSteps{}, 1e-7},
+                                                            {FixedSteps{.count = 25}, 1e-12}};
+  for (const auto& [steps, tolerance] : cases) {
+    for (const std::int64_t samples : {2, 7, 40}) {
+      Speeds fused(samples, 3), tensors(samples, 3, false);
+      fused.ode->options().solver.steps = tensors.ode->options().solver.steps = steps;
+      const Solution given = fused.solve(), expected = tensors.solve();
+      EXPECT_EQ(fused.ode->report().engine, "fused");
+      EXPECT_EQ(tensors.ode->report().engine, "tensor");
+      EXPECT_EQ(fused.ode->report().accepted, tensors.ode->report().accepted);
+      EXPECT_EQ(fused.ode->report().rejected, tensors.ode->report().rejected);
+      EXPECT_LT(distance(given.states, expected.states), tolerance);
+      EXPECT_LT(distance(given.running_loss, expected.running_loss), tolerance);
+      const auto of_fused = fused.gradients(given), of_tensors = tensors.gradients(expected);
+      for (std::size_t i = 0; i < of_fused.size(); ++i)
+        EXPECT_LT(distance(of_fused[i], of_tensors[i]), tolerance) << samples << " samples, variable " << i;
+    }
+  }
+}
+
+TEST(StepsPerSample, GiveTheSameBitsForAnyNumberOfThreads) {
+  const int before = at::get_num_threads();
+  std::vector<Tensor> states, gradients;
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    Speeds speeds(90);
+    const Solution solution = speeds.solve();
+    states.push_back(solution.states);
+    gradients.push_back(speeds.gradients(solution).front());
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(torch::equal(states[0], states[1]));
+  EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
+}
+
+TEST(StepsPerSample, NameTheSampleThatFails) {
+  NeuralOde ode = ode_with(autonomous(mlp({.features = {2, 3, 2}})), true, 1);
+  Tensor x = torch::ones({40, 2});
+  x.index_put_({23, 1}, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_NE(message_of([&] { ode->forward(x); }).find("z[23, "), std::string::npos)
+      << message_of([&] { ode->forward(x); });
 }
 
 TEST(StepsPerSample, RefuseWhatNeedsOneSolveForAll) {

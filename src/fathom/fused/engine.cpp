@@ -577,7 +577,7 @@ template <class T> std::string Engine<T>::first_non_finite(std::int64_t tile, co
       if (std::isfinite(value)) continue;
       const std::int32_t row = r % problem_.rows();
       const char* half = !options_.adjoint ? "" : r < problem_.rows() ? "on the way back, " : "adjoint of ";
-      const std::int64_t sample = problem_.tiles.first_sample(tile) + i;
+      const std::int64_t sample = problem_.offset + problem_.tiles.first_sample(tile) + i;
       const std::string shown = std::isnan(value) ? "nan" : text(value);
       if (row < features) return text(half, "z[", sample, ", ", row, "] = ", shown);
       const std::string term = losses > 1 ? text(", ", row - features) : "";

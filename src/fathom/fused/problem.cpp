@@ -62,6 +62,11 @@ template <class T> void Problem<T>::read(Tensors<T> others) {
   pack_inputs();
 }
 
+template <class T> void Problem<T>::read_inputs(Tensors<T> others) {
+  tensors = std::move(others);
+  pack_inputs();
+}
+
 template <class T> void Problem<T>::pack_inputs() {
   for (const SampleInput& input : program->inputs) {
     const std::int64_t batch = tiles.batch();

@@ -15,6 +15,8 @@ template <class T> struct Problem {
   Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
   /// Other tensors of the same sizes, or the same with other numbers in them.
   void read(Tensors<T> others);
+  /// Likewise, where the weights are what they were.
+  void read_inputs(Tensors<T> others);
 
   std::shared_ptr<const Program> program;
   const Kernels<T>& kernels;
@@ -23,6 +25,7 @@ template <class T> struct Problem {
   Weights<T> weights;
   Buffer<T> inputs;  ///< (input rows) of every tile
   int threads;
+  std::int64_t offset = 0;  ///< of its first sample in a larger batch, for those who name samples
 
   Code code() const { return program->code(); }
   std::int32_t rows() const { return program->state_rows; }

@@ -123,6 +123,12 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
   const bool has_control = control.dim() > 0 && control.size(0) == z0.size(0);
   require(has_control || !field_->is_controlled(), "the control must have the batch of the state ",
           z0.sizes(), ", got shape ", control.sizes());
+  if (std::optional<ApartSolution> apart = solve_apart(vector_field_of(z0, control, scale, solver), z0,
+                                                       depths, solver, options_.sensitivity)) {
+    reports_ = std::move(apart->reports);
+    apart->solution.shared_report = std::make_shared<SolveReport>(report());
+    return std::move(apart->solution);
+  }
   std::vector<Tensor> states, losses;
   std::vector<std::shared_ptr<SolveReport>> reports;
   for (std::int64_t i = 0; i < z0.size(0); ++i) {

@@ -1,7 +1,6 @@
 #include "fathom/sensitivity/fused_solve.hpp"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/Parallel.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
@@ -10,43 +9,13 @@
 #include "fathom/fused/end_loss.hpp"
 #include "fathom/fused/engine.hpp"
 #include "fathom/fused/sweep.hpp"
+#include "fathom/sensitivity/program_tensors.hpp"
 #include "fathom/sensitivity/stretches.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
 
 namespace {
-
-/// A batch of one, or too few samples to fill two vectors a thread, is not worth a second thread.
-int threads_for(std::int64_t batch) { return batch <= 16 ? 1 : at::get_num_threads(); }
-
-/// Activations of a thread are kept for the way back while they are few; beyond that, reading them back from memory costs as
-/// much as computing them again.
-constexpr std::int64_t activation_budget = 8 * 1024 * 1024;
-/// Rates are few: from them the way back finds the arguments of all stages, and only what it needs of the layers between.
-constexpr std::int64_t rate_budget = 64 * 1024 * 1024;
-
-fused::EngineOptions engine_options(const Solver& solver) {
-  fused::EngineOptions options{.method = solver.method};
-  if (const auto* adaptive = std::get_if<AdaptiveSteps>(&solver.steps)) options.adaptive = *adaptive;
-  return options;
-}
-
-template <class T> fused::Tensors<T> spans_of(const std::vector<Tensor>& tensors) {
-  fused::Tensors<T> spans;
-  spans.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) spans.emplace_back(tensor.data_ptr<T>(), std::size_t(tensor.numel()));
-  return spans;
-}
-
-std::vector<Tensor> contiguous(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> result;
-  result.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) {
-    result.push_back(tensor.is_contiguous() ? tensor : tensor.detach().contiguous());
-  }
-  return result;
-}
 
 /// Is this a gradient like the parameter's whose tensor and numbers nobody else knows of? Whoever had it meanwhile may have made
 /// anything of it: another shape, other memory, a part of a graph.
@@ -61,27 +30,13 @@ bool can_be_used_again(const Tensor& gradient, const Tensor& parameter) {
          gradient.is_contiguous();
 }
 
-/// For each tensor of a program its place among the parameters; -1: a constant.
-std::vector<std::ptrdiff_t> places_of(const std::vector<Tensor>& tensors,
-                                      const std::vector<Tensor>& parameters) {
-  std::vector<std::ptrdiff_t> places;
-  places.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) {
-    const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                    [&](const Tensor& parameter) { return parameter.is_same(tensor); });
-    places.push_back(found == parameters.end() ? -1 : found - parameters.begin());
-  }
-  return places;
-}
-
 template <class T> class Run final : public FusedSolve {
  public:
   Run(const VectorField& field, const Tensor& start, std::int64_t batch)
-      : tensors_(contiguous(field.lowered.tensors)),
+      : tensors_(field),
         start_(start.variable_data().contiguous()),
-        parameter_of_(places_of(field.lowered.tensors, field.parameters)),
         threads_(threads_for(batch)),
-        problem_(field.lowered.program, spans_of<T>(tensors_), batch, threads_) {}
+        problem_(field.lowered.program, tensors_.spans<T>(), batch, threads_) {}
 
   /// Can loss() be called once more, with these?
   bool fits(const VectorField& field, std::int64_t batch, const Solver& solver, const EndProgram& end,
@@ -96,15 +51,15 @@ template <class T> class Run final : public FusedSolve {
 
   /// With another start, and weights that have changed.
   void begin_again(const VectorField& field, const Tensor& start) {
-    tensors_ = contiguous(field.lowered.tensors);
+    tensors_ = ProgramTensors(field);
     start_ = start.variable_data().contiguous();
-    parameter_of_ = places_of(field.lowered.tensors, field.parameters);
-    problem_.read(spans_of<T>(tensors_));
+    problem_.read(tensors_.template spans<T>());
   }
 
   bool lets_go() override {
     constexpr std::size_t most_bytes = std::size_t(16) << 20;
-    for (auto* tensors : {&tensors_, &parameters_, &head_, &end_tensors_}) tensors->clear();
+    tensors_.let_go();
+    for (auto* tensors : {&parameters_, &head_, &end_tensors_}) tensors->clear();
     start_.reset();
     report_ = {};
     last_ = {};
@@ -121,7 +76,7 @@ template <class T> class Run final : public FusedSolve {
     pass.states = torch::empty({std::int64_t(depths.size()), start_.numel()}, start_.options());
     fused::EngineOptions options = engine_options(solver);
     if (const auto* discrete = std::get_if<Discrete>(&sensitivity); discrete && differentiated)
-      keep_for_gradient(*discrete, options);
+      keep_for_gradient(*discrete, problem_.threads, options);
     method_ = options.method;
     engine_ = std::make_unique<fused::Engine<T>>(problem_, options, start_.data_ptr<T>(),
                                                  pass.states.data_ptr<T>());
@@ -146,7 +101,7 @@ template <class T> class Run final : public FusedSolve {
                  const Discrete& how, const EndProgram& end, const LossWanted& wanted) {
     depths_ = depths;
     fused::EngineOptions options = engine_options(solver);
-    if (wanted.of_solve) keep_for_gradient(how, options);
+    if (wanted.of_solve) keep_for_gradient(how, problem_.threads, options);
     method_ = options.method;
     if (end.lowered.program) {
       end_tensors_ = contiguous(end.lowered.tensors);
@@ -170,7 +125,8 @@ template <class T> class Run final : public FusedSolve {
         way_back_ = std::make_unique<fused::LossWayBack<T>>(problem_, method_, engine_->activation_layout(),
                                                             end_.get());
       }
-      way_back_->begin_solve(end.share, {.weights = wants_weights(all), .inputs = wants_inputs(all)});
+      way_back_->begin_solve(end.share,
+                             {.weights = tensors_.wants_weights(all), .inputs = tensors_.wants_inputs(all)});
       engine_->follow_with(way_back_.get(), depths.back());
     }
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = field.break_points};
@@ -223,9 +179,10 @@ template <class T> class Run final : public FusedSolve {
                         .depths = pass.depths,
                         .bound = pass.bound_depths,
                         .given = pass.given_depths};
-    fused::SweepResult<T> result = fused::pull_back(
-        back, adjoints.data_ptr<T>(),
-        {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .depths = wanted.depths});
+    fused::SweepResult<T> result = fused::pull_back(back, adjoints.data_ptr<T>(),
+                                                    {.weights = tensors_.wants_weights(wanted),
+                                                     .inputs = tensors_.wants_inputs(wanted),
+                                                     .depths = wanted.depths});
     pass.report->backward_evaluations += result.evaluations;
     Gradients gradients = empty_gradients(pass, wanted);
     std::copy(result.start.begin(), result.start.end(), gradients.start.data_ptr<T>());
@@ -237,17 +194,6 @@ template <class T> class Run final : public FusedSolve {
   }
 
  private:
-  void keep_for_gradient(const Discrete& how, fused::EngineOptions& options) const {
-    const Keep keep = kept_for(how);
-    options.keeps_starts = true;
-    options.keep_every = keep.every;
-    options.keep_budget = keep.budget;
-    if (keep.every == 1 && keep.budget == 0) {
-      options.activation_budget = activation_budget * problem_.threads;
-      options.rate_budget = rate_budget;
-    }
-  }
-
   /// Of all samples, each with its share.
   double sum_running_losses(const T* states, double share) const {
     const fused::Tiles& tiles = problem_.tiles;
@@ -274,8 +220,9 @@ template <class T> class Run final : public FusedSolve {
                               .given = depths_.size(),
                               .end_adjoint = last_.adjoint.data(),
                               .end_scale = scale};
-    fused::SweepResult<T> result = way_back_->pull_back(
-        back, {.weights = wants_weights(wanted), .inputs = wants_inputs(wanted), .start = wants_start});
+    fused::SweepResult<T> result = way_back_->pull_back(back, {.weights = tensors_.wants_weights(wanted),
+                                                               .inputs = tensors_.wants_inputs(wanted),
+                                                               .start = wants_start});
     const fused::SweepResult<T>& last = last_.gradients;
     for (std::size_t n = 0; n < last.weights.size(); ++n) result.weights[n] += scale * last.weights[n];
     for (std::size_t n = 0; n < std::min(last.inputs.size(), result.inputs.size()); ++n)
@@ -363,50 +310,18 @@ template <class T> class Run final : public FusedSolve {
     return wanted;
   }
 
-  bool is_input(std::size_t tensor) const {
-    const auto& inputs = problem_.program->inputs;
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [&](const fused::SampleInput& input) { return std::size_t(input.tensor) == tensor; });
-  }
-
-  bool is_wanted(std::size_t tensor, const Wanted& wanted) const {
-    return parameter_of_[tensor] >= 0 && wanted.parameters[std::size_t(parameter_of_[tensor])];
-  }
-
-  bool wants_inputs(const Wanted& wanted) const {
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (is_input(i) && is_wanted(i, wanted)) return true;
-    }
-    return false;
-  }
-
-  bool wants_weights(const Wanted& wanted) const {
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (!is_input(i) && is_wanted(i, wanted)) return true;
-    }
-    return false;
-  }
-
   void add_to(std::vector<Tensor>& parameters, const Wanted& wanted, const std::vector<double>& weights,
               const fused::Buffer<T>& inputs) const {
     for (const fused::SampleInput& input : problem_.program->inputs) {
-      const std::size_t tensor = std::size_t(input.tensor);
-      if (!is_wanted(tensor, wanted)) continue;
-      fused::read_input(problem_, input, inputs,
-                        parameters[std::size_t(parameter_of_[tensor])].template data_ptr<T>());
+      if (const auto place = tensors_.wanted_place(input, wanted))
+        fused::read_input(problem_, input, inputs, parameters[*place].template data_ptr<T>());
     }
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (is_input(i) || !is_wanted(i, wanted)) continue;
-      const double* from = weights.data() + problem_.weights.tensor_begin(i);
-      T* to = parameters[std::size_t(parameter_of_[i])].template data_ptr<T>();
-      for (std::int64_t n = 0; n < tensors_[i].numel(); ++n) to[n] += T(from[n]);
-    }
+    tensors_.add(weights, problem_.weights, wanted, parameters);
   }
 
-  std::vector<Tensor> tensors_;               // what the problem's spans point into
-  Tensor start_;                              // not the caller's own, whose shape may change; the numbers are
-  std::vector<std::ptrdiff_t> parameter_of_;  // of each tensor
-  int threads_;                               // that were free to work on it
+  ProgramTensors tensors_;  // what the problem's spans point into
+  Tensor start_;            // not the caller's own, whose shape may change; the numbers are
+  int threads_;             // that were free to work on it
   fused::Problem<T> problem_;
   ode::Method method_;
   std::unique_ptr<fused::Engine<T>> engine_;

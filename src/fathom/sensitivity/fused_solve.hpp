@@ -70,11 +70,17 @@ std::string why_not_fused(const VectorField& field, const Tensor& z0, const Solv
 struct FusedForward {
   ForwardPass pass;  ///< its records have steps and saved points but no tensors
   std::unique_ptr<FusedSolve> solve;
+  std::vector<std::shared_ptr<SolveReport>> reports = {};  ///< of each sample, where they are solved apart
 };
 /// `start`: z0 and zeros for the running losses, flat. Starts of steps are kept for Discrete where `differentiated`.
 FusedForward run_fused(const VectorField& field, const FlatField& flat, const Tensor& start,
                        const std::vector<double>& depths, const Solver& solver,
                        const Sensitivity& sensitivity, bool differentiated);
+
+/// Each sample with steps of its own. No observer.
+FusedForward run_fused_apart(const VectorField& field, const FlatField& flat, const Tensor& start,
+                             const std::vector<double>& depths, const Solver& solver, const Discrete& how,
+                             bool differentiated);
 
 /// A loss at the end of a solve and its head, as lower_answer() gives it; without a program, the running losses themselves.
 struct EndProgram {

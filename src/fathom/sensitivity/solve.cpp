@@ -19,15 +19,22 @@ struct SolveRequest : torch::CustomClassHolder {
   Sensitivity sensitivity;
   std::vector<double> depths;
   std::string not_fused;                   // why; empty: the fused engine runs
+  bool apart = false;                      // each sample with steps of its own
   ForwardPass pass = {};                   // filled by the forward pass
   std::unique_ptr<FusedSolve> fused = {};  // likewise
+  std::vector<std::shared_ptr<SolveReport>> reports = {};
 
   /// `keep` is what the tensor engine keeps; the fused one knows by itself.
   void run(const Tensor& start, const Keep& keep, bool differentiated) {
     if (not_fused.empty()) {
-      FusedForward forward = run_fused(given, field, start, depths, solver, sensitivity, differentiated);
+      FusedForward forward =
+          apart
+              ? run_fused_apart(given, field, start, depths, solver,
+                                differentiated ? std::get<Discrete>(sensitivity) : Discrete{}, differentiated)
+              : run_fused(given, field, start, depths, solver, sensitivity, differentiated);
       pass = std::move(forward.pass);
       fused = std::move(forward.solve);
+      reports = std::move(forward.reports);
     } else {
       pass = run_forward(field, start, depths, solver, keep);
       pass.report->not_fused = not_fused;
@@ -162,15 +169,19 @@ std::vector<double> values_of(const Tensor& depths) {
   return {local.data_ptr<double>(), local.data_ptr<double>() + local.numel()};
 }
 
-}  // namespace
-
-Solution solve(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
-               const Solver& solver, const Sensitivity& sensitivity) {
-  return solve(field, z0, torch::tensor(depths, torch::kFloat64), solver, sensitivity);
+const std::vector<Tensor>& sources_of(const VectorField& field) {
+  return field.sources.empty() ? field.parameters : field.sources;
 }
 
-Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths, const Solver& solver,
-               const Sensitivity& sensitivity) {
+bool is_differentiated(const VectorField& field, const Tensor& z0, const Tensor& depths) {
+  const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
+  const std::vector<Tensor>& sources = sources_of(field);
+  return torch::GradMode::is_enabled() && (wants_gradient(z0) || wants_gradient(depths) ||
+                                           std::any_of(sources.begin(), sources.end(), wants_gradient));
+}
+
+c10::intrusive_ptr<SolveRequest> request_for(const VectorField& field, const Tensor& z0, const Tensor& depths,
+                                             const Solver& solver, const Sensitivity& sensitivity) {
   check_start(z0);
   auto request = c10::make_intrusive<SolveRequest>();
   request->given = field;
@@ -179,26 +190,27 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
   request->sensitivity = sensitivity;
   request->depths = values_of(depths);
   ode::check_depths(request->depths);
-
-  Tensor start = z0.reshape(-1);
-  if (field.running_loss)
-    start = pack({z0, torch::zeros({request->field.parts[1].size()}, z0.options().requires_grad(false))});
   require(field.sources.empty() || field.sources.size() == field.parameters.size(),
           "`sources` must be empty or one for each of the ", field.parameters.size(), " parameters, got ",
           field.sources.size());
-  const std::vector<Tensor>& sources = field.sources.empty() ? field.parameters : field.sources;
-  const auto wants_gradient = [](const Tensor& tensor) { return tensor.requires_grad(); };
-  const bool differentiated =
-      torch::GradMode::is_enabled() && (wants_gradient(z0) || wants_gradient(depths) ||
-                                        std::any_of(sources.begin(), sources.end(), wants_gradient));
-  request->not_fused = why_not_fused(field, z0, solver, sensitivity, differentiated);
+  request->not_fused = why_not_fused(field, z0, solver, sensitivity, is_differentiated(field, z0, depths));
+  return request;
+}
+
+Solution answer(const c10::intrusive_ptr<SolveRequest>& request, const Tensor& z0, const Tensor& depths) {
+  const VectorField& field = request->given;
+  Tensor start = z0.reshape(-1);
+  if (field.running_loss)
+    start = pack({z0, torch::zeros({request->field.parts[1].size()}, z0.options().requires_grad(false))});
+  const std::vector<Tensor>& sources = sources_of(field);
+  const bool differentiated = is_differentiated(field, z0, depths);
   std::vector<Tensor> parts;
-  if (differentiated && !std::holds_alternative<Unrolled>(sensitivity)) {
+  if (differentiated && !std::holds_alternative<Unrolled>(request->sensitivity)) {
     check_independent(field.parameters);
     parts = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
   } else {
     if (differentiated) check_connected(field.parameters, sources);
-    request->run(start, {.stages = solver.dense}, /*differentiated=*/false);
+    request->run(start, {.stages = request->solver.dense}, /*differentiated=*/false);
     const Tensor flat = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
     for (std::size_t part = 0; part < request->field.parts.size(); ++part) {
       parts.push_back(unpack(flat, request->field.parts, part));
@@ -209,11 +221,36 @@ Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths,
   Solution solution{.depths = pass.depths, .states = parts[0], .shared_report = pass.report};
   if (field.running_loss) solution.running_loss = parts[1];
   for (std::size_t n = 1; n < pass.records.size(); ++n) solution.grid.push_back(pass.records[n].step.start);
-  if (solver.dense) {
+  if (request->solver.dense) {
     solution.interpolant =
-        Interpolant(solver.method, pass.field.parts, pass.records, pass.start, pass.depths.front());
+        Interpolant(request->solver.method, pass.field.parts, pass.records, pass.start, pass.depths.front());
   }
   return solution;
+}
+
+}  // namespace
+
+Solution solve(const VectorField& field, const Tensor& z0, const std::vector<double>& depths,
+               const Solver& solver, const Sensitivity& sensitivity) {
+  return solve(field, z0, torch::tensor(depths, torch::kFloat64), solver, sensitivity);
+}
+
+Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths, const Solver& solver,
+               const Sensitivity& sensitivity) {
+  return answer(request_for(field, z0, depths, solver, sensitivity), z0, depths);
+}
+
+std::optional<ApartSolution> solve_apart(const VectorField& field, const Tensor& z0,
+                                         const std::vector<double>& given, const Solver& solver,
+                                         const Sensitivity& sensitivity) {
+  const Tensor depths = torch::tensor(given, torch::kFloat64);
+  auto request = request_for(field, z0, depths, solver, sensitivity);
+  const bool has_gradient =
+      std::holds_alternative<Discrete>(sensitivity) || !is_differentiated(field, z0, depths);
+  if (!request->not_fused.empty() || !has_gradient) return {};
+  request->apart = true;
+  Solution solution = answer(request, z0, depths);
+  return ApartSolution{.solution = std::move(solution), .reports = request->reports};
 }
 
 }  // namespace fathom

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fathom/sensitivity/sensitivity.hpp"
@@ -35,5 +36,17 @@ Solution solve(const VectorField& field, const Tensor& z0, const std::vector<dou
 /// The same with depths as a float64 tensor, which may want a gradient: d/ds_0, d/dS and d/ds_i (G6).
 Solution solve(const VectorField& field, const Tensor& z0, const Tensor& depths, const Solver& solver = {},
                const Sensitivity& sensitivity = Discrete{});
+
+/// A solve in which each sample took steps of its own.
+struct ApartSolution {
+  Solution solution;                                  ///< its report is the first sample's
+  std::vector<std::shared_ptr<SolveReport>> reports;  ///< of each sample
+};
+
+/// Each sample of a batch as if it were alone, by the fused engine, with one gradient for all; none where that cannot be: without
+/// a program of the field, or with another sensitivity than Discrete where a gradient is wanted.
+std::optional<ApartSolution> solve_apart(const VectorField& field, const Tensor& z0,
+                                         const std::vector<double>& depths, const Solver& solver = {},
+                                         const Sensitivity& sensitivity = Discrete{});
 
 }  // namespace fathom

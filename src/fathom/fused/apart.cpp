@@ -1,0 +1,156 @@
+#include "fathom/fused/apart.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <utility>
+
+#include "fathom/fused/pool.hpp"
+
+namespace fathom::fused {
+
+namespace {
+
+constexpr std::int64_t most_parts = 32;
+
+}  // namespace
+
+template <class T>
+Apart<T>::Apart(std::shared_ptr<const Program> program, const Tensors<T>& tensors, std::int64_t batch,
+                int threads)
+    : program_(std::move(program)),
+      tensors_(tensors),
+      batch_(batch),
+      // Functions of depth may be the user's own, and are nobody's to call from two threads at once.
+      threads_(program_->has_functions() ? 1 : int(std::clamp<std::int64_t>(threads, 1, batch))) {
+  // The same parts for any number of threads, so that sums over them have the same bits; many, since samples differ in their steps.
+  const std::int64_t count = std::min<std::int64_t>(batch, most_parts);
+  for (std::int64_t n = 0; n < count; ++n) {
+    Part& part = parts_.emplace_back(Part{.begin = batch * n / count, .end = batch * (n + 1) / count});
+    part.problem = std::make_unique<Problem<T>>(program_, tensors_of(part.begin), 1, 1);
+    part.start.resize(part.problem->state_size());
+  }
+}
+
+template <class T> Tensors<T> Apart<T>::tensors_of(std::int64_t sample) const {
+  Tensors<T> tensors = tensors_;
+  for (const SampleInput& input : program_->inputs) {
+    const std::size_t size = std::size_t(input.rows.count);
+    auto& tensor = tensors[std::size_t(input.tensor)];
+    tensor = tensors_[std::size_t(input.tensor)].subspan(std::size_t(sample) * size, size);
+  }
+  return tensors;
+}
+
+template <class T> void Apart<T>::become(Part& part, std::int64_t sample) const {
+  part.problem->offset = sample;
+  if (!program_->inputs.empty()) part.problem->read_inputs(tensors_of(sample));
+  gather(sample, start_, part.start.data());
+}
+
+template <class T> void Apart<T>::gather(std::int64_t sample, const T* states, T* one) const {
+  const std::int64_t features = program_->features(), losses = program_->loss_rows;
+  std::copy_n(states + sample * features, features, one);
+  std::copy_n(states + batch_ * features + sample * losses, losses, one + features);
+}
+
+template <class T> void Apart<T>::scatter(std::int64_t sample, const T* one, T* states) const {
+  const std::int64_t features = program_->features(), losses = program_->loss_rows;
+  std::copy_n(one, features, states + sample * features);
+  std::copy_n(one + features, losses, states + batch_ * features + sample * losses);
+}
+
+/// A part goes to whichever thread is free.
+template <class T> template <class Work> void Apart<T>::for_each_part(Work&& work) {
+  std::atomic<std::size_t> next = 0;
+  run_in_parallel(threads_, threads_, [&](std::int64_t, int) {
+    for (std::size_t n; (n = next.fetch_add(1)) < parts_.size();) {
+      try {
+        work(parts_[n]);
+      } catch (...) { parts_[n].failure = std::current_exception(); }
+    }
+  });
+  for (Part& part : parts_) {
+    if (part.failure) std::rethrow_exception(std::exchange(part.failure, {}));
+  }
+}
+
+template <class T>
+std::vector<ode::SolveReport> Apart<T>::solve(const Request& request, const T* start, T* saved) {
+  request_ = request;
+  for (std::int64_t* budget :
+       {&request_.options.keep_budget, &request_.options.activation_budget, &request_.options.rate_budget}) {
+    *budget = *budget == 0 ? 0 : std::max<std::int64_t>(1, *budget / batch_);
+  }
+  start_ = start;
+  auto reports = std::vector<ode::SolveReport>(std::size_t(batch_));
+  for_each_part([&](Part& part) { solve_part(part, saved, reports.data()); });
+  return reports;
+}
+
+template <class T> void Apart<T>::solve_part(Part& part, T* saved, ode::SolveReport* reports) {
+  const std::size_t size = part.problem->state_size(), depths = request_.depths.size();
+  part.saved.resize(depths * size);
+  part.engines.clear();
+  for (std::int64_t sample = part.begin; sample < part.end; ++sample) {
+    become(part, sample);
+    if (part.engines.empty() || request_.options.keeps_starts) {
+      part.engines.push_back(
+          std::make_unique<Engine<T>>(*part.problem, request_.options, part.start.data(), part.saved.data()));
+    } else {
+      part.engines.back()->begin_again(request_.options, part.start.data());
+    }
+    reports[sample] = ode::integrate(*part.engines.back(), request_.plan, request_.depths);
+    for (std::size_t n = 0; n < depths; ++n)
+      scatter(sample, part.saved.data() + n * size, saved + n * size * std::size_t(batch_));
+  }
+}
+
+template <class T>
+typename Apart<T>::Result Apart<T>::pull_back(const T* saved_adjoints, const Wanted& wanted) {
+  for_each_part([&](Part& part) { pull_back_part(part, saved_adjoints, wanted); });
+  Result result{.weights = std::vector<double>(weights().gradient_size()), .evaluations = {}};
+  for (const Part& part : parts_) {
+    for (std::size_t n = 0; n < result.weights.size(); ++n) result.weights[n] += part.sums.weights[n];
+    result.evaluations.insert(result.evaluations.end(), part.sums.evaluations.begin(),
+                              part.sums.evaluations.end());
+  }
+  return result;
+}
+
+template <class T>
+void Apart<T>::pull_back_part(Part& part, const T* saved_adjoints, const Wanted& wanted) const {
+  const std::size_t size = part.problem->state_size(), depths = request_.depths.size();
+  const bool wants_inputs = std::any_of(wanted.inputs.begin(), wanted.inputs.end(), [](T* to) { return to; });
+  const SweepWanted sums{.weights = wanted.weights, .inputs = wants_inputs, .start = wanted.start != nullptr};
+  part.sums = {.weights = std::vector<double>(weights().gradient_size()), .evaluations = {}};
+  std::vector<T> adjoints(depths * size);
+  for (std::int64_t sample = part.begin; sample < part.end; ++sample) {
+    become(part, sample);
+    for (std::size_t n = 0; n < depths; ++n)
+      gather(sample, saved_adjoints + n * size * std::size_t(batch_), adjoints.data() + n * size);
+    Engine<T>& engine = *part.engines[std::size_t(sample - part.begin)];
+    const Pass<T> pass{.problem = part.problem.get(),
+                       .method = request_.options.method,
+                       .records = &engine.records(),
+                       .layout = engine.activation_layout(),
+                       .start = part.start.data(),
+                       .depths = request_.depths,
+                       .bound = depths,
+                       .given = depths};
+    const SweepResult<T> one = fused::pull_back(pass, adjoints.data(), sums);
+    for (std::size_t n = 0; n < one.weights.size(); ++n) part.sums.weights[n] += one.weights[n];
+    part.sums.evaluations.push_back(one.evaluations);
+    if (wanted.start) scatter(sample, one.start.data(), wanted.start);
+    for (std::size_t n = 0; n < wanted.inputs.size(); ++n) {
+      const SampleInput& input = program_->inputs[n];
+      if (wanted.inputs[n])
+        read_input(*part.problem, input, one.inputs, wanted.inputs[n] + sample * input.rows.count);
+    }
+  }
+}
+
+template class Apart<float>;
+template class Apart<double>;
+
+}  // namespace fathom::fused

@@ -1,0 +1,75 @@
+/// Samples with steps of their own: each is a solve of a batch of one, with as many steps as it alone needs. All share a program
+/// and its weights; parts of the batch go to threads, and gradients of weights are summed in the order of the samples.
+///
+///   Apart<float> apart(program, tensors, batch, threads);
+///   const std::vector<SolveReport> reports = apart.solve({.options = ..., .plan = ..., .depths = depths}, start, saved);
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fathom/fused/engine.hpp"
+#include "fathom/fused/sweep.hpp"
+
+namespace fathom::fused {
+
+template <class T> class Apart {
+ public:
+  /// `tensors`: those of samples have the whole batch.
+  Apart(std::shared_ptr<const Program> program, const Tensors<T>& tensors, std::int64_t batch, int threads);
+
+  struct Request {
+    EngineOptions options = {};  ///< its budgets are for all samples together
+    ode::Plan plan = {};
+    std::vector<double> depths = {};
+  };
+  /// From `start`, (state size), to `saved`, (depths, state size), of the whole batch. Where samples fail, the first of them throws.
+  /// `start` must stay for the gradient.
+  std::vector<ode::SolveReport> solve(const Request& request, const T* start, T* saved);
+
+  /// After a solve that keeps starts.
+  struct Wanted {
+    bool weights = true;
+    T* start = nullptr;  ///< receives dL/d(start)
+    std::vector<T*> inputs =
+        {};  ///< for each of the program's inputs, receives dL/d(its tensor); null: not wanted
+  };
+  struct Result {
+    std::vector<double> weights;            ///< (Weights::gradient_size)
+    std::vector<std::int64_t> evaluations;  ///< of each sample
+  };
+  Result pull_back(const T* saved_adjoints, const Wanted& wanted);
+
+  const Weights<T>& weights() const { return parts_.front().problem->weights; }
+
+ private:
+  /// Neighbouring samples that one thread works on, with a problem of one sample that becomes each of them in turn.
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+    std::unique_ptr<Problem<T>> problem;
+    std::vector<std::unique_ptr<Engine<T>>>
+        engines;                  // of each sample that is kept for its gradient, else one
+    std::vector<T> start, saved;  // of one sample
+    Result sums = {};
+    std::exception_ptr failure = {};
+  };
+
+  Tensors<T> tensors_of(std::int64_t sample) const;
+  void become(Part& part, std::int64_t sample) const;
+  void solve_part(Part& part, T* saved, ode::SolveReport* reports);
+  void pull_back_part(Part& part, const T* saved_adjoints, const Wanted& wanted) const;
+  template <class Work> void for_each_part(Work&& work);
+  /// The numbers of one sample in a state of the whole batch: features, and running losses behind those of all.
+  void gather(std::int64_t sample, const T* states, T* one) const;
+  void scatter(std::int64_t sample, const T* one, T* states) const;
+
+  std::shared_ptr<const Program> program_;
+  Tensors<T> tensors_;
+  std::int64_t batch_;
+  int threads_;
+  std::vector<Part> parts_;
+  Request request_;
+  const T* start_ = nullptr;
+};
+
+}  // namespace fathom::fused
