@@ -35,10 +35,15 @@ class Network(nn.Module):
         p = list(self.values)
         weight, bias = p[0], p[1]
         if work["field"] == "galerkin":
-            s = torch.as_tensor(s, dtype=dtype).reshape(())
+            s = torch.as_tensor(s, dtype=dtype)
             psi = torch.stack([torch.ones_like(s), torch.cos(2 * s), torch.zeros_like(s), torch.sin(2 * s)])
-            weight, bias = torch.einsum("j,joi->oi", psi, weight), psi @ bias
-        h = functional.linear(z, weight, bias)
+            if s.dim() == 0:
+                h = functional.linear(z, torch.einsum("j,joi->oi", psi, weight), psi @ bias)
+            else:  # torchode: a depth for each sample, so that the layers of the basis are mixed and not their weights
+                parts = functional.linear(z, weight.flatten(0, 1), bias.flatten()).unflatten(1, weight.shape[:2])
+                h = (psi.T.unsqueeze(2) * parts).sum(1)
+        else:
+            h = functional.linear(z, weight, bias)
         for n in range(2, len(p), 2):
             h = functional.linear(self.act(h), p[n], p[n + 1])
         return h
@@ -76,8 +81,8 @@ class State(nn.Module):
         z = state[:, :2]
         if work["loss"] == "tracking":
             rate = self.network.rate(s, z)
-            angle = 2 * math.pi * torch.as_tensor(s, dtype=dtype).reshape(())
-            target = torch.stack([torch.cos(angle), torch.sin(angle)])
+            angle = 2 * math.pi * torch.as_tensor(s, dtype=dtype)
+            target = torch.stack([torch.cos(angle), torch.sin(angle)], -1)
             return torch.cat([rate, ((z - target) ** 2).sum(1, keepdim=True)], 1)
         with torch.enable_grad():
             z = z.requires_grad_() if not z.requires_grad else z
