@@ -82,6 +82,20 @@ if(GTest_FOUND)
       add_dependencies(${target} fathom_cli)
     endif()
   endforeach()
+
+  # The fused engine on the instruction sets that this processor would not choose, too. One that it lacks is reported as skipped:
+  # tests/model/fused_problems.hpp says so.
+  if(NOT FATHOM_RUNTIME_ONLY)
+    foreach(instructions avx2 baseline)
+      foreach(name fused fused_layers)
+        set(test model/${name}/${instructions})
+        fathom_register(${test} model COMMAND model_${name}_test)
+        set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "FATHOM_KERNELS=${instructions}")
+        set_tests_properties(${test} PROPERTIES
+          SKIP_REGULAR_EXPRESSION "this processor has no ${instructions}")
+      endforeach()
+    endforeach()
+  endif()
 else()
   message(STATUS "GoogleTest not found: no unit tests")
 endif()

@@ -157,6 +157,10 @@ class Lowering {
     layers.reserve(16);
     flatten(net, layers);
     for (std::size_t n = 0; n < layers.size(); ++n) {
+      if (!has_kernel(*layers[n]))
+        throw NoProgram{text("layer ", n, " (", short_name(*layers[n]), ") has no kernel")};
+    }
+    for (std::size_t n = 0; n < layers.size(); ++n) {
       const torch::nn::Module& layer = *layers[n];
       const auto next = n + 1 == layers.size() ? std::nullopt : function_of(*layers[n + 1]);
       const bool is_last = n + (next ? 2 : 1) == layers.size();
@@ -178,12 +182,16 @@ class Lowering {
           augment(network, build_.zeros(std::int32_t(zeros->features())), zeros->side());
       } else if (const auto* partial = exactly<PartialAugmentationImpl>(layer)) {
         augment(network, chain(*partial->layer().ptr(), network.output()), partial->side());
-      } else if (const auto function = function_of(layer)) {
-        network.activate(*function);
       } else {
-        throw NoProgram{text("layer ", n, " (", short_name(layer), ") has no kernel")};
+        network.activate(function_of(layer).value());
       }
     }
+  }
+
+  static bool has_kernel(const torch::nn::Module& layer) {
+    return exactly<torch::nn::LinearImpl>(layer) || exactly<DepthLinearImpl>(layer) ||
+           exactly<DepthConcatImpl>(layer) || exactly<ZeroAugmentationImpl>(layer) ||
+           exactly<PartialAugmentationImpl>(layer) || function_of(layer);
   }
 
   static void augment(Network& network, Rows features, Side side) {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "fathom/field/any_layer.hpp"
 #include "fathom/field/field.hpp"
 #include "fathom/field/lower.hpp"
 #include "fathom/field/running_loss.hpp"
-#include "fathom/field/any_layer.hpp"
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/sensitivity/solve.hpp"
 

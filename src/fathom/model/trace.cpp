@@ -30,7 +30,10 @@ Slope activate(const torch::nn::Module& layer, const Tensor& h) {
   }
   if (const auto* softplus = layer.as<torch::nn::Softplus>()) {
     const double beta = softplus->options.beta(), threshold = softplus->options.threshold();
-    return {torch::softplus(h, beta, threshold), (h * beta).sigmoid()};
+    const Tensor scaled = h * beta;
+    // torch's softplus is the identity beyond its threshold, and its slope there 1.
+    const Tensor slope = torch::where(scaled > threshold, torch::ones_like(h), scaled.sigmoid());
+    return {torch::softplus(h, beta, threshold), slope};
   }
   if (const auto* elu = layer.as<torch::nn::ELU>()) {
     const double alpha = elu->options.alpha();
