@@ -1,5 +1,6 @@
 /// The loop's engine for fields that are programs: all stages of a step on one tile of samples before the next tile starts,
-/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step, but what a Sequel does in the last.
+/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step, but what a Sequel does in the last,
+/// and the list that a function of depth gives its values in.
 ///
 ///   Problem<float> problem{...};
 ///   Engine<float> engine(problem, solver...);

@@ -37,8 +37,8 @@ struct InsidePoint {
 /// What all tiles need of one step.
 template <class T> struct StepPlan {
   const StepRecord<T>* record = nullptr;
-  const T* start = nullptr;  // (rows) of every tile
-  std::vector<bool> needed = {};
+  const T* start = nullptr;                   // (rows) of every tile
+  const std::vector<bool>* needed = nullptr;  // stages
   std::vector<InsidePoint> inside = {};
   std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
   std::vector<AtDepth<T>> stages = {};   // one for each stage, or none where nothing varies
@@ -49,6 +49,7 @@ template <class T> struct StepPlan {
   ActivationLayout layout = {};          // ... as they lie there
   bool is_near = false;                  // all stages but the first are in the worker's registers
 
+  bool needs(std::size_t stage) const { return (*needed)[stage]; }
   const T* kept(std::size_t stage) const { return stage == 0 ? first : activations; }
 };
 

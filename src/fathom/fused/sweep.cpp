@@ -27,6 +27,7 @@ template <class T> class Sweep {
         saved_adjoints_(saved_adjoints),
         wanted_(wanted),
         needed_for_end_(needed_stages(method_, /*with_inside=*/false)),
+        needed_inside_(needed_stages(method_, /*with_inside=*/true)),
         varies_(problem_.program->varies_with_depth()) {
     const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
     require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
@@ -64,7 +65,7 @@ template <class T> class Sweep {
     begin_group(last_);
   }
   T* registers_of_last(std::int64_t tile, int thread, std::size_t index) {
-    return last_.front().needed[index] ? near_registers(workers_[std::size_t(thread)], tile, index) : nullptr;
+    return last_.front().needs(index) ? near_registers(workers_[std::size_t(thread)], tile, index) : nullptr;
   }
   void tile_of_last(std::int64_t tile, int thread) { walk_tile(last_, tile, thread); }
   SweepResult<T> finish_last() {
@@ -106,7 +107,8 @@ template <class T> class Sweep {
         walk(end - std::min(most, end - begin), end, begin);
       }
     }
-    restored_.clear();
+    restored_ = {};
+    again_.reset();
     collect_start();
     join_workers();
     return std::move(result_);
@@ -164,22 +166,27 @@ template <class T> class Sweep {
   }
 
   /// Repeats the steps of a stretch whose start states were not kept: the same steps give the same bits. Afterwards
-  /// `restored_` has the starts of all its steps but the first.
+  /// `restored_` has the starts of all its steps but the first; nothing where all were kept.
   void restore_starts(std::size_t begin, std::size_t end) {
     const std::vector<StepRecord<T>>& records = *pass_.records;
-    restored_.clear();
-    if (end - begin < 2 || records[begin + 1].start) return;
-    EngineOptions options{.method = pass_.method};
-    Engine<T> engine(problem_, options, pass_.start, nullptr);
-    engine.restart(records[begin].start);
-    for (std::size_t n = begin; n + 1 < end; ++n) {
-      engine.attempt(records[n].step);
-      engine.accept();
-      if (records[n].step.ends_at_break) engine.forget_rate();
-      restored_.emplace_back(engine.packed_state().size());
-      std::copy_n(engine.packed_state().data(), restored_.back().size(), restored_.back().data());
+    is_restored_ = end - begin >= 2 && !records[begin + 1].start;
+    if (!is_restored_) return;
+    const std::size_t size = problem_.padded(problem_.rows());
+    if (restored_.size() < (end - begin - 1) * size) restored_ = Buffer<T>::raw((end - begin - 1) * size);
+    const EngineOptions options{.method = pass_.method};
+    if (again_) {
+      again_->begin_again(options, pass_.start);
+    } else {
+      again_ = std::make_unique<Engine<T>>(problem_, options, pass_.start, nullptr);
     }
-    result_.evaluations += engine.evaluations();
+    again_->restart(records[begin].start);
+    for (std::size_t n = begin; n + 1 < end; ++n) {
+      again_->attempt(records[n].step);
+      again_->accept();
+      if (records[n].step.ends_at_break) again_->forget_rate();
+      std::copy_n(again_->packed_state().data(), size, restored_.data() + (n - begin) * size);
+    }
+    result_.evaluations += again_->evaluations();
   }
 
   StepPlan<T> plan_of(const StepRecord<T>& record) const {
@@ -194,7 +201,7 @@ template <class T> class Sweep {
       plan.inside.push_back({point.place, point.fraction, method_.dense_weights(point.fraction), {}});
       if (wanted_.depths) plan.inside.back().rates = method_.dense_weight_rates(point.fraction);
     }
-    plan.needed = plan.inside.empty() ? needed_for_end_ : needed_stages(method_, /*with_inside=*/true);
+    plan.needed = plan.inside.empty() ? &needed_for_end_ : &needed_inside_;
     // Gradients of depths need the rates of all stages side by side, where recomputing puts them.
     if (!wanted_.depths && record.activations) {
       plan.activations = record.activations;
@@ -212,7 +219,7 @@ template <class T> class Sweep {
     if (varies_) {
       plan.stages.resize(method_.c.size());
       for (std::size_t i = 0; i < method_.c.size(); ++i) {
-        if (!plan.needed[i]) continue;
+        if (!plan.needs(i)) continue;
         problem_.weights.prepare(record.step.stage_depth(method_.c[i]), wanted_.depths, plan.stages[i]);
       }
     }
@@ -222,11 +229,13 @@ template <class T> class Sweep {
   /// Steps begin .. end, a group of the stretch that begins with step `stretch`.
   void walk(std::size_t begin, std::size_t end, std::size_t stretch) {
     std::vector<StepPlan<T>> plans;
+    plans.reserve(end - begin);
+    const std::size_t size = problem_.padded(problem_.rows());
     for (std::size_t n = begin; n < end; ++n) {
       plans.push_back(plan_of((*pass_.records)[n]));
       StepPlan<T>& plan = plans.back();
-      const bool is_restored = n > stretch && !restored_.empty();
-      plan.start = is_restored ? restored_[n - stretch - 1].data() : plan.record->start;
+      plan.start =
+          is_restored_ && n > stretch ? restored_.data() + (n - stretch - 1) * size : plan.record->start;
       count_evaluations(plan);
     }
     begin_group(plans);
@@ -259,9 +268,9 @@ template <class T> class Sweep {
   }
 
   void count_evaluations(const StepPlan<T>& plan) {
-    for (std::size_t i = 0; i < plan.needed.size(); ++i) {
-      result_.evaluations += plan.needed[i] ? 1 : 0;
-      result_.recomputed += plan.needed[i] && !plan.kept(i) && !(plan.is_near && i > 0) ? 1 : 0;
+    for (std::size_t i = 0; i < method_.c.size(); ++i) {
+      result_.evaluations += plan.needs(i) ? 1 : 0;
+      result_.recomputed += plan.needs(i) && !plan.kept(i) && !(plan.is_near && i > 0) ? 1 : 0;
     }
   }
 
@@ -293,7 +302,7 @@ template <class T> class Sweep {
     const std::size_t size = problem_.weights.stage_gradient_size(), stages = method_.c.size();
     for (std::size_t n = 0; n < plans.size(); ++n) {
       for (std::size_t i = 0; i < stages; ++i) {
-        if (!plans[n].needed[i]) continue;
+        if (!plans[n].needs(i)) continue;
         for (Worker& worker : workers_) {
           const std::span<const T> gradient(worker.stage_gradients.data() + (n * stages + i) * size, size);
           problem_.weights.spread(plans[n].stages[i], gradient, std::span<double>(result_.weights));
@@ -383,7 +392,7 @@ template <class T> class Sweep {
     const std::size_t size = row_numbers(tile), stages = method_.c.size();
     const double h = plan.record->step.size();
     for (std::size_t i = 0; i < stages; ++i) {
-      if (!plan.needed[i] || plan.kept(i) || plan.rates) continue;
+      if (!plan.needs(i) || plan.kept(i) || plan.rates) continue;
       Frame<T> frame = frame_of(plan, tile, worker, i);
       find_argument(plan, tile, worker, i, frame.banks[0]);
       problem_.kernels.evaluate(code_, frame);
@@ -396,7 +405,7 @@ template <class T> class Sweep {
       T* seed = worker.pulled.data() + i * size;
       const T weight = T(h * weight_of(i));
       const T* from = adjoint;
-      if (plan.needed[i]) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
+      if (plan.needs(i)) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
     }
     for (const InsidePoint& point : plan.inside) {
       load_point(tile, point.place, worker.points.data());
@@ -409,11 +418,11 @@ template <class T> class Sweep {
       add(adjoint, T(1), worker.points.data(), size);
     }
     for (std::size_t i = stages; i-- > 0;) {
-      if (plan.needed[i]) pull_stage(plan, n, tile, worker, i, moves);
+      if (plan.needs(i)) pull_stage(plan, n, tile, worker, i, moves);
     }
     Combination<T> sum;
     for (std::size_t i = 0; i < stages; ++i) {
-      if (plan.needed[i]) sum.add(worker.pulled.data() + i * size, 1);
+      if (plan.needs(i)) sum.add(worker.pulled.data() + i * size, 1);
     }
     sum.write(problem_.kernels, adjoint, adjoint, problem_.argument_size(tile));
   }
@@ -434,7 +443,7 @@ template <class T> class Sweep {
     Combination<T> sum;
     if (!collected) sum.add(adjoint, h * weight_of(i));
     for (std::size_t j = i + 1; j < stages; ++j) {
-      if (plan.needed[j]) sum.add(worker.pulled.data() + j * size, h * method_.a[j][i]);
+      if (plan.needs(j)) sum.add(worker.pulled.data() + j * size, h * method_.a[j][i]);
     }
     sum.write(problem_.kernels, seed, collected, read);
     // No argument reads the running losses.
@@ -546,13 +555,16 @@ template <class T> class Sweep {
   std::size_t end_rate_stage_;
   const T* saved_adjoints_;
   SweepWanted wanted_;
-  Buffer<T> adjoint_;  // (rows) of every tile: dL/d(state) at the end of the step to come
-  std::vector<bool> needed_for_end_;
-  bool varies_;               // weights, or what else the program reads of depth
-  bool sums_stages_ = false;  // gradients of weights that vary are summed for each stage
+  Buffer<T> adjoint_;                 // (rows) of every tile: dL/d(state) at the end of the step to come
+  std::vector<bool> needed_for_end_;  // stages
+  std::vector<bool> needed_inside_;   // of steps with saved points inside
+  bool varies_;                       // weights, or what else the program reads of depth
+  bool sums_stages_ = false;          // gradients of weights that vary are summed for each stage
   AtDepth<T> constant_;
   std::vector<Worker> workers_;
-  std::vector<Buffer<T>> restored_;
+  Buffer<T> restored_;  // (steps, rows) of every tile: starts of the stretch that were not kept
+  bool is_restored_ = false;
+  std::unique_ptr<Engine<T>> again_;  // repeats those steps
   SweepResult<T> result_;
   StepRecord<T> last_record_;
   std::vector<StepPlan<T>> last_;  // of the last step, alone

@@ -1,0 +1,86 @@
+/// How many threads a solve starts, and that they do not keep the processor busy when it is done.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "support/gradients.hpp"
+
+namespace fathom::testing {
+namespace {
+
+/// What `work` gives, from 0 to 255, in a process of one thread in which nothing was solved before; -1 where it does not come to an end.
+template <class Work> int in_fresh_process(Work&& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(120);
+    _exit([&]() noexcept { return work(); }());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int threads_of_process() {
+  using std::filesystem::directory_iterator;
+  return int(std::distance(directory_iterator("/proc/self/task"), directory_iterator()));
+}
+
+/// As a model is trained and as it is asked.
+void solve(std::int64_t batch) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 32, 2}})));
+  const Tensor x = torch::randn({batch, 2});
+  backward(ode->loss(x, x.flip(1)));
+  require(ode->report().engine == "fused", "this test is about the fused engine");
+  const torch::NoGradGuard no_graph;
+  ode->forward(x);
+}
+
+int threads_started(int allowed, std::int64_t batch) {
+  return in_fresh_process([&] {
+    at::set_num_threads(allowed);
+    const int before = threads_of_process();
+    solve(batch);
+    return threads_of_process() - before;
+  });
+}
+
+TEST(ThreadsOfASolve, AreAsManyAsTorchIsAllowed) {
+  EXPECT_EQ(threads_started(2, 1024), 1);
+  EXPECT_EQ(threads_started(3, 1024), 2);
+}
+
+TEST(ThreadsOfASolve, AreNoMoreThanTheCallersWhereTorchIsAllowedOne) {
+  EXPECT_EQ(threads_started(1, 1024), 0);
+}
+
+TEST(ThreadsOfASolve, AreNoMoreThanTheCallersForABatchOfOne) { EXPECT_EQ(threads_started(4, 1), 0); }
+
+double processor_milliseconds() {
+  rusage used = {};
+  getrusage(RUSAGE_SELF, &used);
+  const auto milliseconds = [](const timeval& time) {
+    return double(time.tv_sec) * 1e3 + double(time.tv_usec) * 1e-3;
+  };
+  return milliseconds(used.ru_utime) + milliseconds(used.ru_stime);
+}
+
+TEST(ThreadsOfASolve, SleepWhenItIsDone) {
+  const int busy = in_fresh_process([] {
+    at::set_num_threads(2);
+    solve(1024);
+    const double before = processor_milliseconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return int(std::min(processor_milliseconds() - before, 255.0));
+  });
+  EXPECT_GE(busy, 0);
+  EXPECT_LT(busy, 50) << "milliseconds of processor time in 200 of sleep";
+}
+
+}  // namespace
+}  // namespace fathom::testing
