@@ -94,12 +94,14 @@ class Pool {
     }
   }
 
+  // A line of the cache for each that somebody looks at all the time: to write to another one does not disturb them.
+  static constexpr std::size_t line = 64;
   std::mutex busy_;
   std::vector<std::thread> workers_;
-  Job job_;
   std::uint64_t rounds_ = 0;
-  std::atomic<std::uint64_t> round_ = 0;  // number of the round, and how many threads take part
-  std::atomic<int> unfinished_ = 0;
+  alignas(line) Job job_;
+  alignas(line) std::atomic<std::uint64_t> round_ = 0;  // number of the round, and how many threads take part
+  alignas(line) std::atomic<int> unfinished_ = 0;
 };
 
 std::atomic<Pool*> current_pool = nullptr;

@@ -161,7 +161,8 @@ template <class T> class Run final : public FusedSolve {
       if (head_place_of_[i] < 0 || !wanted_of_head[std::size_t(head_place_of_[i])]) continue;
       const double* from = end_->gradient().data() + end_->weights().tensor_begin(i);
       T* to = gradients.head[std::size_t(head_place_of_[i])].data_ptr<T>();
-      for (std::int64_t n = 0; n < end_tensors_[i].numel(); ++n) to[n] += T(scale * from[n]);
+      const std::int64_t size = end_tensors_[i].numel();
+      for (std::int64_t n = 0; n < size; ++n) to[n] += T(scale * from[n]);
     }
     return gradients;
   }

@@ -50,7 +50,8 @@ class ProgramTensors {
       if (is_input_[i] || !is_wanted(i, wanted)) continue;
       const double* from = gradient.data() + weights.tensor_begin(i);
       T* to = parameters[std::size_t(parameter_of_[i])].template data_ptr<T>();
-      for (std::int64_t n = 0; n < tensors_[i].numel(); ++n) to[n] += T(from[n]);
+      const std::int64_t size = tensors_[i].numel();  // a call, which no compiler would take out of the loop
+      for (std::int64_t n = 0; n < size; ++n) to[n] += T(from[n]);
     }
   }
 
