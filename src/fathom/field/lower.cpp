@@ -1,9 +1,8 @@
 #include "fathom/field/lower.hpp"
 
-#include <typeinfo>
-
 #include "fathom/field/augmentation.hpp"
 #include "fathom/field/fields.hpp"
+#include "fathom/field/known_layers.hpp"
 #include "fathom/fused/network.hpp"
 #include "fathom/support/error.hpp"
 
@@ -19,28 +18,6 @@ using fused::Rows;
 
 fused::DepthFunctions functions_of(const DepthBasis& basis) {
   return {.size = std::int32_t(basis.size), .values = basis.values, .slopes = basis.slopes};
-}
-
-/// The layer as an `Impl`, if it is just that: a class derived from it may compute something else.
-template <class Impl, class Module> const Impl* exactly(const Module& layer) {
-  return typeid(layer) == typeid(Impl) ? dynamic_cast<const Impl*>(&layer) : nullptr;
-}
-
-/// The function of an activation module, none for other modules.
-std::optional<fused::Function> function_of(const torch::nn::Module& layer) {
-  if (exactly<torch::nn::TanhImpl>(layer)) return fused::Function{FunctionKind::tanh};
-  if (exactly<torch::nn::ReLUImpl>(layer)) return fused::Function{FunctionKind::relu};
-  if (exactly<torch::nn::SigmoidImpl>(layer)) return fused::Function{FunctionKind::sigmoid};
-  if (exactly<torch::nn::SiLUImpl>(layer)) return fused::Function{FunctionKind::silu};
-  if (exactly<torch::nn::IdentityImpl>(layer)) return fused::Function{FunctionKind::identity};
-  if (const auto* softplus = exactly<torch::nn::SoftplusImpl>(layer);
-      softplus && softplus->options.beta() > 0) {
-    return fused::Function{FunctionKind::softplus, softplus->options.beta(), softplus->options.threshold()};
-  }
-  if (const auto* elu = exactly<torch::nn::ELUImpl>(layer); elu && elu->options.alpha() > 0) {
-    return fused::Function{FunctionKind::elu, elu->options.alpha()};
-  }
-  return {};
 }
 
 Lowered none(std::string reason) {
@@ -153,9 +130,7 @@ class Lowering {
   }
 
   void write(const torch::nn::Module& net, Network& network) {
-    std::vector<const torch::nn::Module*> layers;
-    layers.reserve(16);
-    flatten(net, layers);
+    const std::vector<const torch::nn::Module*> layers = flat_layers(net);
     for (std::size_t n = 0; n < layers.size(); ++n) {
       if (!has_kernel(*layers[n]))
         throw NoProgram{text("layer ", n, " (", short_name(*layers[n]), ") has no kernel")};
@@ -196,16 +171,6 @@ class Lowering {
 
   static void augment(Network& network, Rows features, Side side) {
     side == Side::end ? network.append(features) : network.prepend(features);
-  }
-
-  static void flatten(const torch::nn::Module& net, std::vector<const torch::nn::Module*>& layers) {
-    if (const auto* sequence = exactly<DepthSequentialImpl>(net)) {
-      for (const auto& layer : sequence->layers()) flatten(*layer, layers);
-    } else if (exactly<ChainImpl>(net)) {
-      for (const auto& layer : net.children()) flatten(*layer, layers);
-    } else {
-      layers.push_back(&net);
-    }
   }
 
   static std::string short_name(const torch::nn::Module& layer) {

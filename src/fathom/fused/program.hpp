@@ -60,7 +60,7 @@ struct Program {
   Code code() const;
 };
 
-/// Do both do the same with tensors of the same sizes? No, where they have functions of depth: nobody can compare those.
+/// Do both do the same with tensors of the same sizes? No, where two have functions of depth: nobody can compare those.
 bool are_alike(const Program& a, const Program& b);
 
 /// Puts a program together. Every operation writes rows of its own; rows that only go into a larger block or into the

@@ -180,7 +180,7 @@ VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& contr
       };
     }
   }
-  if (solver.fused) vector_field.lowered = lower(field_, z0, lowering);
+  if (solver.fused) vector_field.lowered = memo_.lower(field_, z0, lowering);
   vector_field.running_terms = std::max<std::int64_t>(1, std::int64_t(options_.running_losses.size()));
   return vector_field;
 }
@@ -228,7 +228,7 @@ Tensor NeuralOdeImpl::fused_loss(const Tensor& z0, const Tensor& x, const Tensor
   if (!fits || !options_.running_losses.empty()) return {};
   const std::optional<VectorField> field = field_in_one_piece(z0, x);
   if (!field) return {};
-  EndProgram end{.lowered = lower_answer(head, z0, y, loss)};
+  EndProgram end{.lowered = memo_.lower_answer(head, z0, y, loss)};
   if (!end.lowered.program) return {};
   for (const Tensor& tensor : end.lowered.tensors) {
     if (tensor.scalar_type() != type || !tensor.device().is_cpu()) return {};

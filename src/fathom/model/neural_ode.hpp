@@ -15,7 +15,7 @@
 
 #include "fathom/field/any_layer.hpp"
 #include "fathom/field/field.hpp"
-#include "fathom/field/lower.hpp"
+#include "fathom/field/lowering_memo.hpp"
 #include "fathom/field/running_loss.hpp"
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/sensitivity/solve.hpp"
@@ -104,7 +104,8 @@ class NeuralOdeImpl : public torch::nn::Module {
 
   Field field_;
   NeuralOdeOptions options_;
-  std::shared_ptr<KeptLoss> kept_;                     // for the next loss in one piece
+  std::shared_ptr<KeptLoss> kept_;  // for the next loss in one piece
+  LoweringMemo memo_;
   std::vector<std::shared_ptr<SolveReport>> reports_;  // of the last solve: one, or one a sample
   mutable SolveReport mean_report_;                    // of several
 };
