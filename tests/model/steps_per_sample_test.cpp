@@ -105,6 +105,57 @@ struct Speeds {
   Tensor x, control, scale;
 };
 
+TEST(StepsPerSample, AreThoseSolvesForEveryKindOfFieldSensitivityAndSpan) {
+  const auto stacked = [] {
+    return mlp({.features = {2, 5, 2}, .basis = piecewise_constant({.pieces = 3})});
+  };
+  const auto plain = [] { return mlp({.features = {2, 5, 2}}); };
+  const std::vector<Sensitivity> sensitivities = {Discrete{}, Discrete{.checkpoint_every = 2},
+                                                  Discrete{.memory_budget = 1}, Adjoint{}, Unrolled{}};
+  for (const auto& [type, tolerance] : {std::pair{torch::kFloat64, 1e-12}, {torch::kFloat32, 1e-5}}) {
+    for (const std::vector<double>& depths : {std::vector{0.0, 0.5, 2.0}, std::vector{1.0, 0.2, 0.0}}) {
+      for (const Sensitivity& sensitivity : sensitivities) {
+        for (bool varies : {false, true}) {
+          torch::manual_seed(6);
+          auto net = varies ? stacked() : plain();
+          net->to(type);
+          NeuralOde ode = ode_with(depth_varying(net), true, 2);
+          ode->options().sensitivity = sensitivity;
+          const Tensor x = torch::randn({9, 2}, type).requires_grad_();
+          const std::vector<Tensor> variables = {x, net->parameters()[0], net->parameters()[3]};
+          const Tensor whole = ode->trajectory(x, depths);
+          const auto loss_of = [](const Tensor& states) { return states.square().sum(); };
+          // Twice from one solve.
+          torch::autograd::grad({loss_of(whole)}, variables, {}, /*retain_graph=*/true);
+          const auto given = torch::autograd::grad({loss_of(whole)}, variables);
+          ode->options().steps_per_sample = false;
+          Tensor sum = torch::zeros({}, type);
+          for (std::int64_t i = 0; i < 9; ++i) {
+            const Tensor one = ode->trajectory(x.narrow(0, i, 1), depths);
+            EXPECT_TRUE(torch::equal(whole.select(1, i), one.select(1, 0)));
+            sum = sum + loss_of(one);
+          }
+          const auto expected = torch::autograd::grad({sum}, variables);
+          for (std::size_t i = 0; i < given.size(); ++i)
+            EXPECT_LT(distance(given[i], expected[i]), tolerance) << "variable " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(StepsPerSample, DoNotReadAControlAgainThatHasChanged) {
+  Speeds speeds(20);
+  const Tensor control = torch::randn({20, 1}, float64), scale = torch::ones({20}, float64);
+  const auto gradient = [&](bool changes) {
+    const Tensor given = control.clone(), speed = scale.clone();
+    const Solution solution = speeds.ode->solve_scaled(speeds.x, speed, {0.0, 1.0}, given);
+    if (changes) given.fill_(100), speed.fill_(7);
+    return torch::autograd::grad({solution.states.sum()}, {speeds.net->parameters()[0]})[0];
+  };
+  EXPECT_TRUE(torch::equal(gradient(true), gradient(false)));
+}
+
 TEST(StepsPerSample, OfTheFusedEngineCostTheMeanOfTheIndividualsAsWell) {
   constexpr std::int64_t samples = 16;
   Speeds speeds(samples);

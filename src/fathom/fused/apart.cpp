@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <utility>
 
 #include "fathom/fused/pool.hpp"
 
@@ -65,13 +64,14 @@ template <class T> template <class Work> void Apart<T>::for_each_part(Work&& wor
   std::atomic<std::size_t> next = 0;
   run_in_parallel(threads_, threads_, [&](std::int64_t, int) {
     for (std::size_t n; (n = next.fetch_add(1)) < parts_.size();) {
+      parts_[n].failure = {};
       try {
         work(parts_[n]);
       } catch (...) { parts_[n].failure = std::current_exception(); }
     }
   });
   for (Part& part : parts_) {
-    if (part.failure) std::rethrow_exception(std::exchange(part.failure, {}));
+    if (part.failure) std::rethrow_exception(part.failure);
   }
 }
 
@@ -101,6 +101,7 @@ template <class T> void Apart<T>::solve_part(Part& part, T* saved, ode::SolveRep
       part.engines.back()->begin_again(request_.options, part.start.data());
     }
     reports[sample] = ode::integrate(*part.engines.back(), request_.plan, request_.depths);
+    if (request_.options.keeps_starts) part.engines.back()->keep_records();
     for (std::size_t n = 0; n < depths; ++n)
       scatter(sample, part.saved.data() + n * size, saved + n * size * std::size_t(batch_));
   }

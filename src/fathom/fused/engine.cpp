@@ -562,6 +562,12 @@ Engine<T> Engine<T>::scout(const ode::Method& method, const ode::AdaptiveSteps& 
       problem_, {.method = method, .adaptive = steps, .adjoint = options_.adjoint}, state.data(), nullptr};
 }
 
+template <class T> void Engine<T>::keep_records() {
+  for (Buffer<T>* buffer : {&state_, &before_, &candidate_, &errors_, &stages_}) *buffer = Buffer<T>();
+  std::vector<AtDepth<T>>().swap(at_depth_);
+  std::vector<Scratch>().swap(scratch_);
+}
+
 template <class T> void Engine<T>::restart(const T* packed) {
   std::copy(packed, packed + state_.size(), state_.data());
   course_.unpacked_start = nullptr;

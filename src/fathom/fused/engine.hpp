@@ -93,6 +93,8 @@ template <class T> class Engine {
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
   std::vector<StepRecord<T>>& records() { return records_; }
+  /// After the last step: lets go of all but the records and what they point to.
+  void keep_records();
   const ActivationLayout& activation_layout() const { return layout_; }
 
   /// Adjoint: -int a df/dtheta along the way, added to `gradient` (Weights::gradient_size) and to `inputs`, (input rows) of

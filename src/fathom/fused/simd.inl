@@ -217,7 +217,7 @@ inline V<float> tanh_near_step(V<float> shifted, V<float> r) {
   const V<float> r2 = r * r, d = r2 * (r2 * c[2] + c[1]) + c[0];
   return (1.0f - t * t) * (r / (t * r + d)) + t;
 }
-inline V<float> tanh_of_scaled(V<float> x) {
+inline V<float> tanh_of_scaled(V<float> x) {  // for pairs, which AVX-512 has: the signs are in the table there
   x = clamped<float>(x, tanh_cut);
   const V<float> shifted = x + tanh_round;
   return tanh_near_step(shifted, x - (shifted - tanh_round));

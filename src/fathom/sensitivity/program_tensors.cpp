@@ -64,6 +64,12 @@ ProgramTensors::ProgramTensors(const VectorField& field)
     is_input_[std::size_t(input.tensor)] = true;
 }
 
+void ProgramTensors::own_inputs() {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (is_input_[i]) tensors_[i] = tensors_[i].detach().clone();
+  }
+}
+
 bool ProgramTensors::wants_inputs(const Wanted& wanted) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (is_input_[i] && is_wanted(i, wanted)) return true;

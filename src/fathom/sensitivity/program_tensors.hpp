@@ -37,6 +37,8 @@ class ProgramTensors {
 
   template <class T> fused::Tensors<T> spans() const { return spans_of<T>(tensors_); }
   void let_go() { tensors_.clear(); }
+  /// Copies those of samples, for who reads them again later: the caller may have changed them by then.
+  void own_inputs();
 
   bool wants_inputs(const Wanted& wanted) const;
   bool wants_weights(const Wanted& wanted) const;

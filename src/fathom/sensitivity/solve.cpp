@@ -247,7 +247,7 @@ std::optional<ApartSolution> solve_apart(const VectorField& field, const Tensor&
   auto request = request_for(field, z0, depths, solver, sensitivity);
   const bool has_gradient =
       std::holds_alternative<Discrete>(sensitivity) || !is_differentiated(field, z0, depths);
-  if (!request->not_fused.empty() || !has_gradient) return {};
+  if (!request->not_fused.empty() || !has_gradient || solver.observer) return {};
   request->apart = true;
   Solution solution = answer(request, z0, depths);
   return ApartSolution{.solution = std::move(solution), .reports = request->reports};

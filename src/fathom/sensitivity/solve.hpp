@@ -44,7 +44,7 @@ struct ApartSolution {
 };
 
 /// Each sample of a batch as if it were alone, by the fused engine, with one gradient for all; none where that cannot be: without
-/// a program of the field, or with another sensitivity than Discrete where a gradient is wanted.
+/// a program of the field, with an observer, or with another sensitivity than Discrete where a gradient is wanted.
 std::optional<ApartSolution> solve_apart(const VectorField& field, const Tensor& z0,
                                          const std::vector<double>& depths, const Solver& solver = {},
                                          const Sensitivity& sensitivity = Discrete{});
