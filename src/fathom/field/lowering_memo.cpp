@@ -18,21 +18,9 @@ struct LoweringMemo::Description {
   void add(std::int64_t word) { words.push_back(std::uint64_t(word)); }
   void add(double word) { words.push_back(std::bit_cast<std::uint64_t>(word)); }
 
-  void add(const Tensor& tensor) {
-    std::size_t number = 0;
-    while (number < tensors.size() && !tensors[number].is_same(tensor)) ++number;
-    if (number == tensors.size()) tensors.push_back(tensor);
-    add(std::int64_t(number));
-    add(tensor.dim());
-    for (const std::int64_t size : tensor.sizes().slice(std::size_t(tensor.dim() > 0))) add(size);
-    add(tensor.dim() > 0 && !is_sample_input_ ? tensor.size(0) : 0);
-  }
+  void add(const Tensor& tensor) { add(tensor, tensor.sizes()); }
   /// A tensor with the batch as its first axis, which a program knows nothing of.
-  void add_input(const Tensor& tensor) {
-    is_sample_input_ = true;
-    add(tensor);
-    is_sample_input_ = false;
-  }
+  void add_input(const Tensor& tensor) { add(tensor, tensor.sizes().slice(1)); }
 
   void add(const torch::nn::Module& net) {
     const auto layers = flat_layers(net);
@@ -53,7 +41,14 @@ struct LoweringMemo::Description {
   }
 
  private:
-  bool is_sample_input_ = false;
+  void add(const Tensor& tensor, at::IntArrayRef sizes) {
+    std::size_t number = 0;
+    while (number < tensors.size() && !tensors[number].is_same(tensor)) ++number;
+    if (number == tensors.size()) tensors.push_back(tensor);
+    add(std::int64_t(number));
+    add(std::int64_t(sizes.size()));
+    for (const std::int64_t size : sizes) add(size);
+  }
 };
 
 template <class Make> Lowered LoweringMemo::remembered(Known& known, Description&& seen, Make&& make) {

@@ -300,7 +300,7 @@ void Builder::pass_cheap_rows() {
 
 /// Goes through the operations backwards, as the kernels will, and notes who is the first to write each adjoint row.
 void Builder::plan_adjoints() {
-  std::array<std::vector<char>, bank_count> written;  // whole bytes: this runs before every solve
+  std::array<std::vector<char>, bank_count> written;  // whole bytes: this runs before many a solve
   written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
   written[std::size_t(Bank::passing)].resize(std::size_t(program_.passing_rows));
   // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
