@@ -1,6 +1,7 @@
 /// Threads that share the tiles of a solve: they take the same steps and give the same numbers, for any number of them. Without torch, so
 /// that ThreadSanitizer sees everything.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,52 @@ TEST(Pool, ServesSeveralCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 4 * 200 * 45);
+}
+
+cpu_set_t allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  return cores;
+}
+
+/// The thread that calls it is on this core afterwards, and allowed on all of them.
+void go_to_core(int core, const cpu_set_t& allowed) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(std::size_t(core), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  ASSERT_EQ(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+}
+
+/// Where the system wakes it there, it would wait for the caller, and the caller for it.
+TEST(Pool, LeavesTheCallersCoreToTheCaller) {
+  const cpu_set_t allowed = allowed_cores();
+  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "needs two cores";
+  std::vector<int> cores;
+  std::thread caller([&] {
+    const int core = sched_getcpu();
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(std::size_t(core), &here);
+    for (int round = 0; round < 5; ++round) {
+      run_in_parallel(2, 2, [&](std::int64_t, int thread) {
+        if (thread == 1) go_to_core(core, allowed);
+      });
+      ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);  // the caller itself is not to be moved
+      cpu_set_t afterwards;
+      run_in_parallel(2, 2, [&](std::int64_t, int thread) {
+        if (thread != 1) return;
+        cores.push_back(sched_getcpu() - core);
+        afterwards = allowed_cores();
+      });
+      EXPECT_TRUE(CPU_EQUAL(&afterwards, &allowed)) << "a worker may go where it was allowed to go before";
+      ASSERT_EQ(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+    }
+  });
+  caller.join();
+  EXPECT_EQ(cores.size(), 5U);
+  EXPECT_EQ(std::count(cores.begin(), cores.end(), 0), 0) << "the worker stayed on the caller's core";
 }
 
 void expect_same_steps(const ode::SolveReport& many, const ode::SolveReport& one) {

@@ -1,5 +1,6 @@
 /// Threads that share the tiles of a solve. After their work they look out for more for less than a tenth of
-/// a millisecond and then sleep, so that a step does not cost a wake-up and an idle machine stays idle.
+/// a millisecond and then sleep, so that a step does not cost a wake-up and an idle machine stays idle. The caller looks out for
+/// the end of theirs for about a millisecond.
 ///
 ///   run_in_parallel(tiles, threads, [&](std::int64_t tile, int thread) { ... });
 #pragma once
