@@ -138,18 +138,57 @@ TEST_F(ModelUsedBefore, KeepsLossesApartThatAreAliveAtOnce) {
   }
 }
 
-/// But for gradients, which are not the caller's before he has them.
+/// But for gradients, which are not the caller's before he has them, and for weights, by the nodes that add to their gradients.
 TEST_F(ModelUsedBefore, HoldsNoTensorOfTheCallers) {
-  const auto uses = [&] {
-    std::vector<std::size_t> counts = {used_.x.use_count(), used_.y.use_count()};
-    for (const Tensor& each : used_.variables) counts.push_back(each.use_count());
-    return counts;
-  };
+  const auto uses = [&] { return std::vector{used_.x.use_count(), used_.y.use_count()}; };
   const auto before = uses();
   backward(used_.ode->loss(used_.x, used_.y, used_.answer));
   EXPECT_EQ(uses(), before);
   used_.ode->loss(used_.x, used_.y, used_.answer);
   EXPECT_EQ(uses(), before);
+}
+
+TEST(LossInOnePiece, HoldsNoInputThatWantsAGradient) {
+  NeuralOde ode(controlled(mlp({.features = {4, 8, 2}})));
+  const Tensor x = torch::randn({20, 2}).requires_grad_(), y = torch::randn({20, 2});
+  const auto before = x.use_count();
+  backward(ode->loss(x, y));
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_EQ(x.use_count(), before);
+}
+
+/// torch makes such a node when it is first asked for it, and lets it go when nobody holds it.
+std::vector<const void*> nodes_of(const Case& model) {
+  std::vector<const void*> nodes;
+  for (const Tensor& weight : model.variables)
+    nodes.push_back(torch::autograd::impl::try_get_grad_accumulator(weight).get());
+  return nodes;
+}
+
+TEST_F(ModelUsedBefore, HoldsTheNodesOfItsWeightsUntilTheNextLoss) {
+  backward(used_.ode->loss(used_.x, used_.y, used_.answer));
+  const auto first = nodes_of(used_);
+  EXPECT_EQ(std::count(first.begin(), first.end(), nullptr), 0);
+  backward(used_.ode->loss(used_.x, used_.y, used_.answer));
+  EXPECT_EQ(nodes_of(used_), first);
+  used_.variables[0].set_requires_grad(false);
+  const auto head = used_.variables.back().use_count();
+  used_.ode->loss(used_.x, torch::randn({300, 2}));  // without a head
+  EXPECT_EQ(used_.variables.back().use_count(), head - 1) << "a head that the loss has not must not be held";
+  used_.variables[0].set_requires_grad(true);
+  EXPECT_EQ(nodes_of(used_)[0], nullptr) << "a frozen weight must not be held";
+}
+
+TEST_F(ModelUsedBefore, HoldsNoGraphBehindAWeight) {
+  const Tensor factor = torch::ones({}).requires_grad_();
+  nn::Linear head(2, 1);
+  const Tensor plain = head->weight;
+  head->weight = plain * factor;
+  const auto before = factor.use_count();
+  backward(used_.ode->loss(used_.x, used_.y, {.head = head}));
+  EXPECT_TRUE(factor.grad().defined());
+  head->weight = plain;
+  EXPECT_LT(factor.use_count(), before) << "the product that read it is gone";
 }
 
 }  // namespace

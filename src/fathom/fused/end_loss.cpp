@@ -50,6 +50,7 @@ void EndLoss<T>::on_tile(std::int64_t tile, int thread, const T* states, std::in
   const std::size_t features = std::size_t(problem_.program->features());
   const std::size_t width = std::size_t(tiles.width(tile));
   Worker& worker = workers_[std::size_t(thread)];
+  problem_.pack_inputs(tile);
   std::copy_n(states, features * width, worker.registers.data());
   Frame<T> frame{.width = std::int32_t(width),
                  .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rate.data()},

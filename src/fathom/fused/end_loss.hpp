@@ -12,8 +12,9 @@ namespace fathom::fused {
 template <class T> class EndLoss {
  public:
   EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
-  /// Other tensors of the same sizes, or the same with other numbers in them.
-  void read(Tensors<T> tensors) { problem_.read(std::move(tensors)); }
+  /// Other tensors of the same sizes, or the same with other numbers in them. Those of samples must stay for the evaluations: each
+  /// thread packs what its tiles need.
+  void read(Tensors<T> tensors) { problem_.read_weights(std::move(tensors)); }
   const Program& program() const { return *problem_.program; }
   std::size_t bytes() const { return problem_.bytes(); }  ///< that grow with the batch or the weights
 

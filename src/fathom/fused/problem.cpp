@@ -57,9 +57,14 @@ Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_
 }
 
 template <class T> void Problem<T>::read(Tensors<T> others) {
+  read_weights(std::move(others));
+  pack_inputs();
+}
+
+template <class T> void Problem<T>::read_weights(Tensors<T> others) {
   tensors = std::move(others);
   weights.read(tensors);
-  pack_inputs();
+  check_inputs();
 }
 
 template <class T> void Problem<T>::read_inputs(Tensors<T> others) {
@@ -67,18 +72,26 @@ template <class T> void Problem<T>::read_inputs(Tensors<T> others) {
   pack_inputs();
 }
 
-template <class T> void Problem<T>::pack_inputs() {
+template <class T> void Problem<T>::check_inputs() const {
   for (const SampleInput& input : program->inputs) {
     const std::int64_t batch = tiles.batch();
     const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
     require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
                 tensors[std::size_t(input.tensor)].size() == wanted,
             "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
-    for (std::int64_t tile = 0; tile < tiles.count(); ++tile) {
-      T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
-      pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
-    }
   }
+}
+
+template <class T> void Problem<T>::pack_inputs(std::int64_t tile) {
+  for (const SampleInput& input : program->inputs) {
+    T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
+    pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
+  }
+}
+
+template <class T> void Problem<T>::pack_inputs() {
+  check_inputs();
+  for (std::int64_t tile = 0; tile < tiles.count(); ++tile) pack_inputs(tile);
 }
 
 template <class T> void Problem<T>::pack_state(std::int64_t tile, const T* state, T* rows) const {

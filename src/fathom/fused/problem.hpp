@@ -17,6 +17,9 @@ template <class T> struct Problem {
   void read(Tensors<T> others);
   /// Likewise, where the weights are what they were.
   void read_inputs(Tensors<T> others);
+  /// Likewise, for who packs the inputs of a tile himself, before he reads them.
+  void read_weights(Tensors<T> others);
+  void pack_inputs(std::int64_t tile);
 
   std::shared_ptr<const Program> program;
   const Kernels<T>& kernels;
@@ -51,6 +54,7 @@ template <class T> struct Problem {
   T* inputs_of(std::int64_t tile) { return inputs.data() + tiles.begin(tile, program->input_rows); }
 
  private:
+  void check_inputs() const;
   void pack_inputs();
 };
 

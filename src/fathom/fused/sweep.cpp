@@ -93,6 +93,8 @@ template <class T> class Sweep {
     wanted_ = wanted;
     clear_sums();
     if (problem_.tiles.count() == 0) return std::move(result_);
+    // A loss whose only step was pulled back with it: nobody would read the adjoint, half of which is in another core's cache.
+    if (pass_.records->empty() && !wanted.start && !wanted.depths) return std::move(result_);
     if (pass_.end_adjoint) {
       const T scale = T(pass_.end_scale);
       problem_.kernels.combine(adjoint_.data(), nullptr, &pass_.end_adjoint, &scale, 1, adjoint_.size());

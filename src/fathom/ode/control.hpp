@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fathom/ode/failure.hpp"
+#include "fathom/ode/methods.hpp"
 #include "fathom/ode/step.hpp"
 #include "fathom/ode/steps.hpp"
 #include "fathom/ode/tableau.hpp"
@@ -56,7 +57,7 @@ class FixedWalk {
 
 class AdaptiveWalk {
  public:
-  AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first, double last,
+  AdaptiveWalk(const AdaptiveSteps& options, const Method& method, double first, double last,
                const std::vector<double>& break_points);
 
   bool finished() const { return depth_ == last_; }

@@ -50,9 +50,9 @@ class LossNode final : public torch::autograd::Node {
   variable_list gradients(double scale, const Wants& wants, std::span<Tensor> earlier = {}) {
     const std::lock_guard lock(mutex_);
     check_unchanged();
-    std::vector<bool> of_field, of_head;
-    for (std::size_t i = 0; i < sources_.size(); ++i)
-      (i < field_parameters_ ? of_field : of_head).push_back(wants(1 + i));
+    std::vector<bool> of_field(field_parameters_), of_head(sources_.size() - field_parameters_);
+    for (std::size_t i = 0; i < of_field.size(); ++i) of_field[i] = wants(1 + i);
+    for (std::size_t i = 0; i < of_head.size(); ++i) of_head[i] = wants(1 + field_parameters_ + i);
     LossGradients found = solve_->pull_back_loss(scale, wants(0), of_field, of_head, earlier);
     variable_list result;
     result.reserve(1 + sources_.size());
@@ -115,8 +115,9 @@ class LossNode final : public torch::autograd::Node {
 
 /// Does the gradient behind an edge end in a parameter, with nobody who listens on its way?
 bool ends_in_parameter(const Edge& edge) {
-  const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get());
-  return leaf && leaf->pre_hooks().empty() && leaf->post_hooks().empty();
+  const torch::autograd::Node& node = *edge.function;
+  return typeid(node) == typeid(torch::autograd::AccumulateGrad) && node.pre_hooks().empty() &&
+         node.post_hooks().empty();
 }
 
 /// Later versions of torch have more kinds of listeners than are looked for here.
@@ -170,7 +171,10 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
     wanted.of_solve = wants_gradient(z0) || std::any_of(sources.begin(), sources.end(), wants_gradient);
     wanted.of_head = std::any_of(end.parameters.begin(), end.parameters.end(), wants_gradient);
   }
-  const auto has_tangent = [](const Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); };
+  const auto has_tangent = [](const Tensor& tensor) {
+    const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+    return meta && meta->fw_grad_ && tensor._fw_grad(/*level=*/0).defined();
+  };
   TORCH_CHECK(!has_tangent(z0) && std::none_of(sources.begin(), sources.end(), has_tangent) &&
                   std::none_of(end.parameters.begin(), end.parameters.end(), has_tangent),
               "a loss at the end of a solve has no forward-mode derivative; use its gradient");
@@ -189,6 +193,11 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
     };
     add_edge(start);
     for (const Tensor& source : sources) add_edge(source);
+    kept->hold_nodes(edges, [&](std::size_t i) {
+      // An input is the caller's, and the field has a copy of it. A weight that is computed has a graph behind it.
+      return i > 0 && sources[i - 1].is_leaf() &&
+             (i > field.parameters.size() || sources[i - 1].is_same(field.parameters[i - 1]));
+    });
     const std::shared_ptr<LossNode> node(
         new LossNode(std::move(answer.solve), kept, field.parameters.size(), std::move(sources)),
         torch::autograd::deleteNode);

@@ -57,10 +57,24 @@ class KeptLoss {
     gradients_.swap(gradients);
   }
 
+  /// Holds the nodes that add to the gradients of weights, and those only, until the next loss: torch makes them for the first graph
+  /// that asks for them and lets them go with the last one, so that each iteration would make them again.
+  template <class IsWeight>
+  void hold_nodes(const torch::autograd::edge_list& edges, const IsWeight& is_weight) {
+    static const std::shared_ptr<torch::autograd::Node> none;
+    const std::lock_guard lock(mutex_);
+    nodes_.resize(edges.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const auto& node = is_weight(i) ? edges[i].function : none;
+      if (nodes_[i] != node) nodes_[i] = node;
+    }
+  }
+
  private:
   std::mutex mutex_;
   std::unique_ptr<FusedSolve> solve_;
   std::vector<Tensor> gradients_;
+  std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
 };
 
 /// Why the fused engine cannot solve this; empty when it can. `differentiated`: gradients may be asked for.

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "fathom/fused/kernels.hpp"
-#include "fathom/train/state_key.hpp"
+#include "fathom/train/state_names.hpp"
 
 namespace fathom {
 
@@ -35,35 +35,40 @@ template <class Options> bool all_plain(std::vector<OptimizerParamGroup>& groups
 
 enum class Decay { of_gradient, of_value };
 
-/// How far both means are from 0, where they begin, after so many steps: 1 - beta^step. Nearly always the same for all parameters.
-struct Bias {
-  Bias(std::tuple<double, double> betas, std::int64_t steps)
-      : step(steps),
-        mean(1 - std::pow(std::get<0>(betas), double(steps))),
-        square(1 - std::pow(std::get<1>(betas), double(steps))) {}
+/// What a step is for all parameters that have had as many: nearly always all of them.
+struct CommonStep {
+  template <class Options>
+  CommonStep(const Options& options, Decay decay, std::int64_t steps_)
+      : steps(steps_),
+        beta1(std::get<0>(options.betas())),
+        beta2(std::get<1>(options.betas())),
+        // The means begin at 0, which 1 - beta^steps makes up for.
+        rate(options.lr() / (1 - std::pow(beta1, double(steps)))),
+        root_scale(1 / std::sqrt(1 - std::pow(beta2, double(steps)))),
+        epsilon(options.eps()),
+        shrink(decay == Decay::of_value ? 1 - options.lr() * options.weight_decay() : 1),
+        gradient_decay(decay == Decay::of_gradient ? options.weight_decay() : 0) {}
 
-  std::int64_t step;
-  double mean, square;
+  template <class T>
+  void update(const Tensor& parameter, const Tensor& gradient, const Tensor& means,
+              const Tensor& squares) const {
+    fused::best_kernels<T>().adam({.values = parameter.data_ptr<T>(),
+                                   .gradients = gradient.data_ptr<T>(),
+                                   .means = means.data_ptr<T>(),
+                                   .squares = squares.data_ptr<T>(),
+                                   .count = std::size_t(parameter.numel()),
+                                   .mean_decay = T(beta1),
+                                   .square_decay = T(beta2),
+                                   .rate = T(rate),
+                                   .root_scale = T(root_scale),
+                                   .epsilon = T(epsilon),
+                                   .shrink = T(shrink),
+                                   .gradient_decay = T(gradient_decay)});
+  }
+
+  std::int64_t steps;
+  double beta1, beta2, rate, root_scale, epsilon, shrink, gradient_decay;
 };
-
-template <class T, class Options>
-void update(const Tensor& parameter, const Tensor& means, const Tensor& squares, const Bias& bias,
-            const Options& options, Decay decay) {
-  const auto [beta1, beta2] = options.betas();
-  const double rate = options.lr(), weight_decay = options.weight_decay();
-  fused::best_kernels<T>().adam({.values = parameter.data_ptr<T>(),
-                                 .gradients = parameter.grad().data_ptr<T>(),
-                                 .means = means.data_ptr<T>(),
-                                 .squares = squares.data_ptr<T>(),
-                                 .count = std::size_t(parameter.numel()),
-                                 .mean_decay = T(beta1),
-                                 .square_decay = T(beta2),
-                                 .rate = T(rate / bias.mean),
-                                 .root_scale = T(1 / std::sqrt(bias.square)),
-                                 .epsilon = T(options.eps()),
-                                 .shrink = decay == Decay::of_value ? T(1 - rate * weight_decay) : T(1),
-                                 .gradient_decay = decay == Decay::of_gradient ? T(weight_decay) : T(0)});
-}
 
 /// `StateOf` gives torch's own state of a parameter, so that saving and loading an optimiser needs nothing new.
 template <class State, class Options, class StateOf>
@@ -71,9 +76,10 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
   const torch::NoGradGuard no_graph;
   for (OptimizerParamGroup& group : groups) {
     const auto& options = static_cast<const Options&>(group.options());
-    std::optional<Bias> bias;
+    std::optional<CommonStep> common;
     for (Tensor& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
+      const Tensor& gradient = parameter.grad();
+      if (!gradient.defined()) continue;
       auto& slot = state_of(parameter);
       if (!slot) {
         auto fresh = std::make_unique<State>();
@@ -84,11 +90,11 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
       }
       auto& state = static_cast<State&>(*slot);
       state.step(state.step() + 1);
-      if (!bias || bias->step != state.step()) bias.emplace(options.betas(), state.step());
+      if (!common || common->steps != state.step()) common.emplace(options, decay, state.step());
       if (parameter.scalar_type() == torch::kFloat32) {
-        update<float>(parameter, state.exp_avg(), state.exp_avg_sq(), *bias, options, decay);
+        common->update<float>(parameter, gradient, state.exp_avg(), state.exp_avg_sq());
       } else {
-        update<double>(parameter, state.exp_avg(), state.exp_avg_sq(), *bias, options, decay);
+        common->update<double>(parameter, gradient, state.exp_avg(), state.exp_avg_sq());
       }
       parameter.unsafeGetTensorImpl()->bump_version();  // as an operation in place would
     }
@@ -105,7 +111,8 @@ Tensor FusedAdam::step(LossClosure closure) {
     loss = closure();
   }
   step_all<torch::optim::AdamParamState, torch::optim::AdamOptions>(
-      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[state_key(parameter)]; },
+      param_groups(),
+      [&, names = StateNames() ](const Tensor& parameter) -> auto& { return state()[names.of(parameter)]; },
       Decay::of_gradient);
   return loss;
 }
@@ -118,7 +125,8 @@ Tensor FusedAdamW::step(LossClosure closure) {
     loss = closure();
   }
   step_all<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(
-      param_groups(), [&](const Tensor& parameter) -> auto& { return state()[state_key(parameter)]; },
+      param_groups(),
+      [&, names = StateNames() ](const Tensor& parameter) -> auto& { return state()[names.of(parameter)]; },
       Decay::of_value);
   return loss;
 }

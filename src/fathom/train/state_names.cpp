@@ -1,4 +1,4 @@
-#include "fathom/train/state_key.hpp"
+#include "fathom/train/state_names.hpp"
 
 #include <array>
 #include <charconv>
@@ -7,10 +7,11 @@
 
 namespace fathom {
 
-std::string state_key(const torch::Tensor& parameter) {
+StateNames::StateNames() : has_plain_locale_(std::locale() == std::locale::classic()) {}
+
+std::string StateNames::of(const torch::Tensor& parameter) const {
   const auto* address = parameter.unsafeGetTensorImpl();
-  // A stream writes as the locale of the program wants it.
-  if (std::locale() != std::locale::classic()) return c10::guts::to_string(address);
+  if (!has_plain_locale_) return c10::guts::to_string(address);
   std::array<char, 2 + 2 * sizeof(address)> digits = {'0', 'x'};
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   const auto end = std::to_chars(digits.data() + 2, digits.data() + digits.size(), number, 16).ptr;
