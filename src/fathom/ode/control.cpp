@@ -66,11 +66,11 @@ Verdict FixedWalk::judge(const Step&, const TrialError& error) {
   return {.accepted = true};
 }
 
-AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const Method& method, double first, double last,
-                           const std::vector<double>& break_points)
+AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first,
+                           double last, const std::vector<double>& break_points)
     : options_(options),
-      order_(method->control_order()),
-      error_order_(method->error_order()),
+      order_(method.control_order()),
+      error_order_(method.error_order()),
       error_constant_(method.error_constant()),
       first_(first),
       last_(last),

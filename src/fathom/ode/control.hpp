@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "fathom/ode/failure.hpp"
-#include "fathom/ode/methods.hpp"
 #include "fathom/ode/step.hpp"
 #include "fathom/ode/steps.hpp"
 #include "fathom/ode/tableau.hpp"
@@ -57,7 +56,7 @@ class FixedWalk {
 
 class AdaptiveWalk {
  public:
-  AdaptiveWalk(const AdaptiveSteps& options, const Method& method, double first, double last,
+  AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first, double last,
                const std::vector<double>& break_points);
 
   bool finished() const { return depth_ == last_; }

@@ -269,8 +269,8 @@ ButcherTableau dop853() {
 }
 
 Method::Method() {
-  static const auto usual = std::make_shared<const Known>(dopri5());
-  known_ = usual;
+  static const auto usual = std::make_shared<const ButcherTableau>(dopri5());
+  tableau_ = usual;
 }
 
 const std::vector<ButcherTableau>& all_methods() {

@@ -31,26 +31,19 @@ class Method {
  public:
   Method();                      ///< dopri5
   Method(ButcherTableau method)  // NOLINT: a tableau is a method
-      : known_(std::make_shared<const Known>(std::move(method))) {}
+      : tableau_(std::make_shared<const ButcherTableau>(std::move(method))) {}
 
   // Copies only: a method that was moved from is still one.
   Method(const Method&) = default;
   Method& operator=(const Method&) = default;
   ~Method() = default;
 
-  const ButcherTableau& operator*() const { return known_->tableau; }
-  const ButcherTableau* operator->() const { return &known_->tableau; }
-  operator const ButcherTableau&() const { return known_->tableau; }  // NOLINT
-  double error_constant() const { return known_->error_constant; }    ///< the tableau's, found once
+  const ButcherTableau& operator*() const { return *tableau_; }
+  const ButcherTableau* operator->() const { return tableau_.get(); }
+  operator const ButcherTableau&() const { return *tableau_; }  // NOLINT
 
  private:
-  struct Known {
-    explicit Known(ButcherTableau method)
-        : tableau(std::move(method)), error_constant(tableau.error_constant()) {}
-    ButcherTableau tableau;
-    double error_constant;
-  };
-  std::shared_ptr<const Known> known_;
+  std::shared_ptr<const ButcherTableau> tableau_;
 };
 
 /// All of the above, by rising order.
