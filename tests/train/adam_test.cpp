@@ -48,6 +48,43 @@ TEST(FusedAdamW, TakesTheStepsOfTorchsAdamW) {
   expect_equal<FusedAdamW, torch::optim::AdamW, torch::optim::AdamWOptions>();
 }
 
+/// Of one weight after steps with gradients that vary.
+template <class Optimizer> torch::optim::AdamParamState stepped_state(double beta2) {
+  Tensor weight = torch::ones({16}, torch::requires_grad());
+  Optimizer optimizer({weight}, torch::optim::AdamOptions(1e-3).betas(std::tuple{0.9, beta2}));
+  for (int step = 1; step <= 5; ++step) {
+    weight.mutable_grad() = torch::linspace(-1.0 / step, step, 16);
+    optimizer.step();
+  }
+  return static_cast<torch::optim::AdamParamState&>(*optimizer.state().begin()->second);
+}
+
+TEST(FusedAdam, KeepsTheMeansOfTorchsAdamToRounding) {
+  for (double beta2 : {0.999, 0.9999}) {
+    const auto given = stepped_state<FusedAdam>(beta2), expected = stepped_state<torch::optim::Adam>(beta2);
+    EXPECT_TRUE(torch::allclose(given.exp_avg(), expected.exp_avg(), 1e-6, 0)) << beta2;
+    EXPECT_TRUE(torch::allclose(given.exp_avg_sq(), expected.exp_avg_sq(), 1e-6, 0)) << beta2;
+  }
+}
+
+TEST(FusedAdam, LeavesGradientsThatAClosureMakesToTorchWhereTheyAreNotPlain) {
+  const auto stepped = []<class Optimizer>(Optimizer*, auto make_gradient) {
+    Tensor weight = torch::arange(6, torch::kFloat32).reshape({2, 3}).requires_grad_();
+    Optimizer optimizer({weight}, torch::optim::AdamOptions(1e-1));
+    optimizer.step([&] {
+      weight.mutable_grad() = make_gradient();
+      return weight.sum();
+    });
+    return weight.detach();
+  };
+  const auto transposed = [] { return torch::arange(6, torch::kFloat32).sub(2).pow(3).reshape({3, 2}).t(); };
+  FusedAdam* ours = nullptr;
+  torch::optim::Adam* theirs = nullptr;
+  EXPECT_TRUE(torch::equal(stepped(ours, transposed), stepped(theirs, transposed)));
+  const auto sparse = [] { return torch::eye(2, 3).to_sparse(); };
+  EXPECT_THROW(stepped(ours, sparse), c10::Error);  // as torch's own does
+}
+
 TEST(FusedAdam, KeepsItsStateWhereTorchLooksForIt) {
   Tensor weight = torch::ones({2}, torch::requires_grad());
   FusedAdam optimizer({weight}, torch::optim::AdamOptions(1e-2));

@@ -3,7 +3,6 @@
 ///   const Kernels<float>& kernels = best_kernels<float>();   // "avx2" on most machines of today
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "fathom/fused/code.hpp"
@@ -35,7 +34,9 @@ template <class T> struct AdamFrame {
   T* squares = nullptr;  ///< v
   std::size_t count = 0;
   T mean_decay = 0;    ///< beta_1
+  T mean_gain = 0;     ///< 1 - beta_1: of a rounded beta it would be off by many roundings
   T square_decay = 0;  ///< beta_2
+  T square_gain = 0;   ///< 1 - beta_2
   T rate = 0;          ///< with the correction of m's bias
   T root_scale = 1;    ///< the correction of v's bias
   T epsilon = 0;

@@ -1067,8 +1067,8 @@ template <class T> void adam(const AdamFrame<T>& frame) {
   const T* __restrict__ gradients = f.gradients;
   for (std::size_t i = 0; i < f.count; ++i) {
     const T gradient = gradients[i] + f.gradient_decay * values[i];
-    const T mean = f.mean_decay * means[i] + (T(1) - f.mean_decay) * gradient;
-    const T square = f.square_decay * squares[i] + (T(1) - f.square_decay) * gradient * gradient;
+    const T mean = f.mean_decay * means[i] + f.mean_gain * gradient;
+    const T square = f.square_decay * squares[i] + f.square_gain * gradient * gradient;
     means[i] = mean;
     squares[i] = square;
     values[i] = f.shrink * values[i] - f.rate * mean / (f.root_scale * square_root(square) + f.epsilon);

@@ -58,7 +58,9 @@ struct CommonStep {
                                    .squares = squares.data_ptr<T>(),
                                    .count = std::size_t(parameter.numel()),
                                    .mean_decay = T(beta1),
+                                   .mean_gain = T(1 - beta1),
                                    .square_decay = T(beta2),
+                                   .square_gain = T(1 - beta2),
                                    .rate = T(rate),
                                    .root_scale = T(root_scale),
                                    .epsilon = T(epsilon),
@@ -70,17 +72,18 @@ struct CommonStep {
   double beta1, beta2, rate, root_scale, epsilon, shrink, gradient_decay;
 };
 
-/// `StateOf` gives torch's own state of a parameter, so that saving and loading an optimiser needs nothing new.
-template <class State, class Options, class StateOf>
-void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of, Decay decay) {
+/// `states` are torch's own, so that saving and loading an optimiser needs nothing new.
+template <class State, class Options, class States>
+void step_all(std::vector<OptimizerParamGroup>& groups, States& states, Decay decay) {
   const torch::NoGradGuard no_graph;
+  const StateNames names;
   for (OptimizerParamGroup& group : groups) {
     const auto& options = static_cast<const Options&>(group.options());
     std::optional<CommonStep> common;
     for (Tensor& parameter : group.params()) {
       const Tensor& gradient = parameter.grad();
       if (!gradient.defined()) continue;
-      auto& slot = state_of(parameter);
+      auto& slot = states[names.of(parameter)];
       if (!slot) {
         auto fresh = std::make_unique<State>();
         fresh->step(0);
@@ -101,34 +104,33 @@ void step_all(std::vector<OptimizerParamGroup>& groups, const StateOf& state_of,
   }
 }
 
-}  // namespace
-
-Tensor FusedAdam::step(LossClosure closure) {
-  if (!all_plain<torch::optim::AdamOptions>(param_groups())) return torch::optim::Adam::step(closure);
+/// `by_torch`: its own step, for parameters that are not plain. The closure comes first: it makes the gradients.
+template <class State, class Options, class States, class ByTorch>
+Tensor step_with(torch::optim::Optimizer& optimizer, States& states,
+                 const torch::optim::Optimizer::LossClosure& closure, Decay decay, const ByTorch& by_torch) {
   Tensor loss = {};
   if (closure) {
     const at::AutoGradMode with_graph(true);
     loss = closure();
   }
-  step_all<torch::optim::AdamParamState, torch::optim::AdamOptions>(
-      param_groups(),
-      [&, names = StateNames() ](const Tensor& parameter) -> auto& { return state()[names.of(parameter)]; },
-      Decay::of_gradient);
+  if (all_plain<Options>(optimizer.param_groups())) {
+    step_all<State, Options>(optimizer.param_groups(), states, decay);
+  } else {
+    by_torch();
+  }
   return loss;
 }
 
+}  // namespace
+
+Tensor FusedAdam::step(LossClosure closure) {
+  return step_with<torch::optim::AdamParamState, torch::optim::AdamOptions>(
+      *this, state(), closure, Decay::of_gradient, [&] { torch::optim::Adam::step(); });
+}
+
 Tensor FusedAdamW::step(LossClosure closure) {
-  if (!all_plain<torch::optim::AdamWOptions>(param_groups())) return torch::optim::AdamW::step(closure);
-  Tensor loss = {};
-  if (closure) {
-    const at::AutoGradMode with_graph(true);
-    loss = closure();
-  }
-  step_all<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(
-      param_groups(),
-      [&, names = StateNames() ](const Tensor& parameter) -> auto& { return state()[names.of(parameter)]; },
-      Decay::of_value);
-  return loss;
+  return step_with<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(
+      *this, state(), closure, Decay::of_value, [&] { torch::optim::AdamW::step(); });
 }
 
 }  // namespace fathom
