@@ -54,7 +54,7 @@ Sensitivity sensitivity_of(const std::string& entry) {
 /// One work made ready to iterate.
 struct Runner {
   std::function<Tensor()> loss;
-  std::function<const SolveReport&()> report;
+  std::function<SolveReport()> report;
   std::vector<Tensor> parameters;
 };
 
@@ -72,7 +72,7 @@ Runner flow(const json& work, const std::string& entry) {
              FlowOptions{.solver = solver_of(work, entry), .sensitivity = sensitivity_of(entry)});
   set_parameters(*model, tensors_of(work));
   return {[model, x]() mutable { return -model->log_prob(x).mean(); },
-          [model]() mutable -> const SolveReport& { return model->report(); }, model->parameters()};
+          [model]() mutable { return model->report(); }, model->parameters()};
 }
 
 Runner tracked(const json& work, const std::string& entry) {
@@ -85,8 +85,8 @@ Runner tracked(const json& work, const std::string& entry) {
                                                                .sensitivity = sensitivity_of(entry),
                                                                .running_losses = {tracking(circle)}});
   set_parameters(*ode, tensors_of(work));
-  return {[ode, x]() mutable { return ode->running_loss(x); },
-          [ode]() mutable -> const SolveReport& { return ode->report(); }, ode->parameters()};
+  return {[ode, x]() mutable { return ode->running_loss(x); }, [ode]() mutable { return ode->report(); },
+          ode->parameters()};
 }
 
 Runner image(const json& work, const std::string& entry) {
@@ -109,7 +109,7 @@ Runner image(const json& work, const std::string& entry) {
                        nn::Linear(64, 10));
   set_parameters(*model, tensors_of(work));
   return {[model, x, y]() mutable { return torch::nn::functional::cross_entropy(model->forward(x), y); },
-          [ode]() mutable -> const SolveReport& { return ode->report(); }, model->parameters()};
+          [ode]() mutable { return ode->report(); }, model->parameters()};
 }
 
 Runner vectors(const json& work, const std::string& entry) {
@@ -123,9 +123,8 @@ Runner vectors(const json& work, const std::string& entry) {
   torch::nn::Linear head = nullptr;
   if (work["loss"] == "head") model->push_back(head = torch::nn::Linear(x.size(1), 1));
   set_parameters(*model, tensors_of(work));
-  Runner runner{.loss = {},
-                .report = [ode]() mutable -> const SolveReport& { return ode->report(); },
-                .parameters = model->parameters()};
+  Runner runner{
+      .loss = {}, .report = [ode]() mutable { return ode->report(); }, .parameters = model->parameters()};
   if (work["loss"] == "none") {
     runner.loss = [model, x]() mutable { return model->forward(x); };
     return runner;

@@ -17,10 +17,7 @@ Tensor probe_like(const Tensor& x, Trace trace) {
 }  // namespace
 
 FlowImpl::FlowImpl(Field field, Density base, FlowOptions options)
-    : field_(std::move(field)),
-      base_(std::move(base)),
-      options_(std::move(options)),
-      report_(std::make_shared<SolveReport>()) {
+    : field_(std::move(field)), base_(std::move(base)), options_(std::move(options)) {
   require(field_ != nullptr, "a flow needs a field, got none");
   require(bool(base_.log_prob) && bool(base_.sample),
           "a flow needs a base density with `log_prob` and `sample`");
@@ -84,7 +81,7 @@ Solution FlowImpl::solve_with_trace(const Tensor& x, const Tensor& control) {
     };
   }
   Solution solution = solve(carrying, x, {0.0, options_.last}, options_.solver, options_.sensitivity);
-  report_ = solution.shared_report;
+  reports_.set({solution.shared_report});
   return solution;
 }
 
@@ -108,7 +105,7 @@ Tensor FlowImpl::trace_only_log_prob(const Tensor& x) {
 Tensor FlowImpl::carried(const Tensor& from, double first, double last, const Tensor& control) {
   const VectorField plain = vector_field(control, from, Carries::state);
   const Solution solution = solve(plain, from, {first, last}, options_.solver, options_.sensitivity);
-  report_ = solution.shared_report;
+  reports_.set({solution.shared_report});
   return solution.states[-1];
 }
 
@@ -146,7 +143,7 @@ FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
       torch::eye(d, x.options().requires_grad(false)).view({1, d * d}).expand({batch, d * d});
   const Solution solution =
       solve(both, torch::cat({x, identity}, 1), {0.0, options_.last}, options_.solver, options_.sensitivity);
-  report_ = solution.shared_report;
+  reports_.set({solution.shared_report});
   const Tensor end = solution.states[-1];
   return {end.narrow(1, 0, d), end.narrow(1, d, d * d).view({batch, d, d})};
 }

@@ -13,6 +13,7 @@
 
 #include "fathom/field/field.hpp"
 #include "fathom/model/density.hpp"
+#include "fathom/model/last_reports.hpp"
 #include "fathom/sensitivity/solve.hpp"
 
 namespace fathom {
@@ -46,7 +47,7 @@ class FlowImpl : public torch::nn::Module {
   Tensor push_forward(const Tensor& x, const Tensor& condition = {});
   Tensor pull_back(const Tensor& z, const Tensor& condition = {});
 
-  const SolveReport& report() const { return *report_; }
+  SolveReport report() const { return reports_.mean(); }
   const Field& field() const { return field_; }
   const Density& base() const { return base_; }
   FlowOptions& options() { return options_; }
@@ -71,7 +72,7 @@ class FlowImpl : public torch::nn::Module {
   Field field_;
   Density base_;
   FlowOptions options_;
-  std::shared_ptr<SolveReport> report_;
+  LastReports reports_;
 };
 
 class Flow : public torch::nn::ModuleHolder<FlowImpl> {

@@ -35,34 +35,10 @@ std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> joined(
   };
 }
 
-/// Means over the samples, rounded up; extremes and times of all.
-SolveReport mean_of(const std::vector<std::shared_ptr<SolveReport>>& reports) {
-  SolveReport mean = *reports.front();
-  for (std::size_t i = 1; i < reports.size(); ++i) {
-    const SolveReport& one = *reports[i];
-    mean.evaluations += one.evaluations;
-    mean.backward_evaluations += one.backward_evaluations;
-    mean.accepted += one.accepted;
-    mean.rejected += one.rejected;
-    mean.smallest_step = std::min(mean.smallest_step, one.smallest_step);
-    mean.largest_step = std::max(mean.largest_step, one.largest_step);
-    mean.seconds += one.seconds;
-  }
-  const std::int64_t count = std::int64_t(reports.size());
-  for (std::int64_t* total :
-       {&mean.evaluations, &mean.backward_evaluations, &mean.accepted, &mean.rejected}) {
-    *total = (*total + count - 1) / count;
-  }
-  return mean;
-}
-
 }  // namespace
 
 NeuralOdeImpl::NeuralOdeImpl(Field field, NeuralOdeOptions options)
-    : field_(std::move(field)),
-      options_(std::move(options)),
-      kept_(std::make_shared<KeptLoss>()),
-      reports_{std::make_shared<SolveReport>()} {
+    : field_(std::move(field)), options_(std::move(options)), kept_(std::make_shared<KeptLoss>()) {
   require(field_ != nullptr, "a NeuralOde needs a field, got none");
   register_module("field", field_);
   if (!options_.input_layer.is_empty()) register_module("input_layer", options_.input_layer.ptr());
@@ -125,8 +101,8 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
           z0.sizes(), ", got shape ", control.sizes());
   if (std::optional<ApartSolution> apart = solve_apart(vector_field_of(z0, control, scale, solver), z0,
                                                        depths, solver, options_.sensitivity)) {
-    reports_ = std::move(apart->reports);
-    apart->solution.shared_report = std::make_shared<SolveReport>(report());
+    apart->solution.shared_report = std::make_shared<SolveReport>(mean_of(apart->reports));
+    reports_.set(std::move(apart->reports));
     return std::move(apart->solution);
   }
   std::vector<Tensor> states, losses;
@@ -139,10 +115,10 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
     if (one.running_loss.defined()) losses.push_back(one.running_loss);
     reports.push_back(one.shared_report);
   }
-  reports_ = std::move(reports);
   Solution solution{.depths = depths, .states = torch::cat(states, 1)};
   if (!losses.empty()) solution.running_loss = torch::cat(losses, 1);
-  solution.shared_report = std::make_shared<SolveReport>(report());
+  solution.shared_report = std::make_shared<SolveReport>(mean_of(reports));
+  reports_.set(std::move(reports));
   return solution;
 }
 
@@ -189,7 +165,7 @@ Solution NeuralOdeImpl::run_from(const Tensor& z0, const std::vector<double>& de
                                  const Tensor& scale, const Solver& solver) {
   const VectorField vector_field = vector_field_of(z0, control, scale, solver);
   Solution solution = fathom::solve(vector_field, z0, depths, solver, options_.sensitivity);
-  reports_ = {solution.shared_report};
+  reports_.set({solution.shared_report});
   return solution;
 }
 
@@ -265,18 +241,12 @@ std::optional<VectorField> NeuralOdeImpl::field_in_one_piece(const Tensor& z0, c
 Tensor NeuralOdeImpl::loss_in_one_piece(const VectorField& field, const Tensor& z0, const EndProgram& end) {
   const EndLossResult result = solve_for_loss(field, z0, {options_.first, options_.last}, options_.solver,
                                               std::get<Discrete>(options_.sensitivity), end, kept_);
-  reports_ = {result.report};
+  reports_.set({result.report});
   return result.loss;
 }
 
 Tensor NeuralOdeImpl::rate(double s, const Tensor& x, const Tensor& z) {
   return field_->rate(torch::scalar_tensor(s, torch::kFloat64), x, z);
-}
-
-const SolveReport& NeuralOdeImpl::report() const {
-  if (reports_.size() == 1) return *reports_.front();
-  mean_report_ = mean_of(reports_);
-  return mean_report_;
 }
 
 std::shared_ptr<torch::nn::Module> NeuralOdeImpl::clone(const torch::optional<torch::Device>& device) const {

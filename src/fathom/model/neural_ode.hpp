@@ -6,6 +6,8 @@
 /// The control x of a controlled field is the module's own input unless another one is given; to control by the raw input
 /// of the whole model, let the module apply the input layer itself:
 ///   NeuralOde(controlled(net), NeuralOdeOptions{.input_layer = h_x})
+///
+/// Several threads may solve with one model, as long as none changes its weights or options meanwhile.
 #pragma once
 
 #include <functional>
@@ -17,6 +19,7 @@
 #include "fathom/field/field.hpp"
 #include "fathom/field/lowering_memo.hpp"
 #include "fathom/field/running_loss.hpp"
+#include "fathom/model/last_reports.hpp"
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/sensitivity/solve.hpp"
 
@@ -75,7 +78,7 @@ class NeuralOdeImpl : public torch::nn::Module {
   Tensor rate(double s, const Tensor& x, const Tensor& z);
 
   /// Of the last solve; counts grow when its gradients are computed.
-  const SolveReport& report() const;
+  SolveReport report() const { return reports_.mean(); }
 
   const Field& field() const { return field_; }
   NeuralOdeOptions& options() { return options_; }
@@ -106,8 +109,7 @@ class NeuralOdeImpl : public torch::nn::Module {
   NeuralOdeOptions options_;
   std::shared_ptr<KeptLoss> kept_;  // for the next loss in one piece
   LoweringMemo memo_;
-  std::vector<std::shared_ptr<SolveReport>> reports_;  // of the last solve: one, or one a sample
-  mutable SolveReport mean_report_;                    // of several
+  LastReports reports_;
 };
 
 class NeuralOde : public torch::nn::ModuleHolder<NeuralOdeImpl> {

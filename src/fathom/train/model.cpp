@@ -171,7 +171,7 @@ Flow& ModelImpl::flow() {
   return flow_;
 }
 
-const SolveReport& ModelImpl::report() const { return flow_.is_empty() ? ode_->report() : flow_->report(); }
+SolveReport ModelImpl::report() const { return flow_.is_empty() ? ode_->report() : flow_->report(); }
 
 std::shared_ptr<torch::nn::Module> ModelImpl::clone(const torch::optional<torch::Device>& device) const {
   const torch::NoGradGuard no_graph;

@@ -49,7 +49,7 @@ class ModelImpl : public torch::nn::Module {
   NeuralOde& ode();
   Flow& flow();
   /// Of the last solve.
-  const SolveReport& report() const;
+  SolveReport report() const;
 
   std::shared_ptr<torch::nn::Module> clone(
       const torch::optional<torch::Device>& device = torch::nullopt) const override;
