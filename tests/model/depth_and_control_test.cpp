@@ -178,5 +178,23 @@ TEST_F(DepthAndControl, PermutingTheBatchPermutesTheResultAndItsGradient) {
   check(torch::nn::AnyModule(NeuralOde(depth_varying(conv))), torch::randn({4, 2, 4, 4}, float64));
 }
 
+TEST_F(DepthAndControl, GradientsAreOfTheWeightsThatWereSolvedWithWhereTheModuleIsCastMeanwhile) {
+  for (bool per_sample : {false, true}) {
+    auto net = mlp({.features = {2, 6, 2}, .basis = fourier({.harmonics = 2})});
+    net->to(float64);
+    NeuralOde ode(depth_varying(net), {.solver = tight, .steps_per_sample = per_sample});
+    const Tensor start = x.clone().requires_grad_();
+    const Tensor expected = gradient(ode->forward(start).square().sum(), start);
+    const Tensor loss = ode->forward(start).square().sum();
+    ASSERT_EQ(ode->report().engine, "fused");
+    std::vector<Tensor> others;  // in the memory that the weights had, had it been let go of
+    for (Tensor& weight : ode->parameters()) {
+      weight.set_data(torch::zeros_like(weight));
+      others.push_back(torch::full_like(weight, 1e3));
+    }
+    EXPECT_TRUE(torch::equal(gradient(loss, start), expected)) << "per sample: " << per_sample;
+  }
+}
+
 }  // namespace
 }  // namespace fathom::testing

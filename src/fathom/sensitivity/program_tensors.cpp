@@ -60,6 +60,8 @@ ProgramTensors::ProgramTensors(const VectorField& field)
     : tensors_(contiguous(field.lowered.tensors)),
       parameter_of_(places_of(field.lowered.tensors, field.parameters)),
       is_input_(tensors_.size(), false) {
+  numbers_.reserve(tensors_.size());
+  for (const Tensor& tensor : tensors_) numbers_.push_back(tensor.storage());
   for (const fused::SampleInput& input : field.lowered.program->inputs)
     is_input_[std::size_t(input.tensor)] = true;
 }

@@ -36,7 +36,7 @@ class ProgramTensors {
   explicit ProgramTensors(const VectorField& field);
 
   template <class T> fused::Tensors<T> spans() const { return spans_of<T>(tensors_); }
-  void let_go() { tensors_.clear(); }
+  void let_go() { tensors_.clear(), numbers_.clear(); }
   /// Copies those of samples, for who reads them again later: the caller may have changed them by then.
   void own_inputs();
 
@@ -63,6 +63,7 @@ class ProgramTensors {
   }
 
   std::vector<Tensor> tensors_;
+  std::vector<c10::Storage> numbers_;  // of each: a module that is moved or cast gives its parameters others
   std::vector<std::ptrdiff_t> parameter_of_;  // of each
   std::vector<bool> is_input_;                // one of a sample, or of all?
 };
