@@ -217,7 +217,7 @@ class Lowering {
 }  // namespace
 
 void check_labels(const Tensor& y, std::int64_t scores) {
-  const Tensor local = y.contiguous();
+  const Tensor local = y.cpu().contiguous();
   const auto* labels = local.data_ptr<std::int64_t>();
   for (std::int64_t n = 0; n < local.numel(); ++n) {
     require(labels[n] >= 0 && labels[n] < scores, "labels must be 0 to ", scores - 1, " for ", scores,

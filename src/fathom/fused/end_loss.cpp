@@ -95,6 +95,17 @@ void EndLoss<T>::pull_back(std::int64_t tile, Worker& worker, Frame<T>& frame, s
   problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
 }
 
+template <class T> std::size_t EndLoss<T>::bytes() const {
+  std::size_t bytes = problem_.bytes() + gradient_.size() * sizeof(double);
+  for (const Worker& worker : workers_) {
+    for (const Buffer<T>* buffer :
+         {&worker.registers, &worker.adjoints, &worker.rate, &worker.seed, &worker.gradient})
+      bytes += buffer->bytes();
+    bytes += worker.total.size() * sizeof(double);
+  }
+  return bytes;
+}
+
 template class EndLoss<float>;
 template class EndLoss<double>;
 

@@ -16,7 +16,7 @@ template <class T> class EndLoss {
   /// thread packs what its tiles need.
   void read(Tensors<T> tensors) { problem_.read_weights(std::move(tensors)); }
   const Program& program() const { return *problem_.program; }
-  std::size_t bytes() const { return problem_.bytes(); }  ///< that grow with the batch or the weights
+  std::size_t bytes() const;  ///< that it holds
 
   /// L of `states`, of which every tile has `rows` rows and the program reads the first. With `adjoints`, dL/d(states) is written
   /// there and dL/d(weights) is in gradient() afterwards.

@@ -82,8 +82,11 @@ template <class T> class Sweep {
   std::size_t bytes() const {
     std::size_t bytes = adjoint_.bytes();
     for (const Worker& worker : workers_) {
-      bytes += worker.registers.bytes() + worker.adjoints.bytes() + worker.rates.bytes() +
-               worker.pulled.bytes() + worker.gradient.bytes() + worker.stage_gradients.bytes();
+      for (const Buffer<T>* buffer :
+           {&worker.registers, &worker.adjoints, &worker.rates, &worker.pulled, &worker.seed, &worker.points,
+            &worker.gradient, &worker.stage_gradients})
+        bytes += buffer->bytes();
+      bytes += worker.total.size() * sizeof(double);
     }
     return bytes;
   }

@@ -24,9 +24,8 @@ struct alignas(alignment) Header {
 /// Blocks of a thread that nobody uses, by the logarithm of their size.
 class Shelf {
  public:
-  Shelf() { is_open = true; }
   ~Shelf() {
-    is_open = false;
+    is_closed = true;
     for (auto& blocks : by_size_) {
       for (Header* block : blocks) std::free(block);
     }
@@ -51,8 +50,8 @@ class Shelf {
     return true;
   }
 
-  /// False before the first use in a thread and when the thread ends, while other objects may still give memory back.
-  static thread_local bool is_open;
+  /// When the thread ends, while other objects may still take memory or give it back.
+  static thread_local bool is_closed;
 
  private:
   std::vector<Header*>& of_size(std::size_t bytes) { return by_size_[std::size_t(std::countr_zero(bytes))]; }
@@ -60,7 +59,7 @@ class Shelf {
   std::array<std::vector<Header*>, 64> by_size_;
   std::size_t bytes_ = 0;
 };
-thread_local bool Shelf::is_open = false;
+thread_local bool Shelf::is_closed = false;
 
 Shelf& shelf() {
   static thread_local Shelf mine;
@@ -96,15 +95,19 @@ bool is_kept_size(std::size_t bytes) { return keeps_blocks && bytes <= largest_k
 void* take_memory(std::size_t bytes) {
   bytes = std::max(bytes, alignment);
   bytes = is_kept_size(bytes) ? std::bit_ceil(bytes) : (bytes + alignment - 1) / alignment * alignment;
-  Header* block = is_kept_size(bytes) ? shelf().take(bytes) : nullptr;
+  Header* block = is_kept_size(bytes) && !Shelf::is_closed ? shelf().take(bytes) : nullptr;
   if (!block) block = new (fresh_memory(sizeof(Header) + bytes)) Header{bytes};
   return block + 1;
+}
+
+std::size_t bytes_of(const void* memory) {
+  return memory ? sizeof(Header) + (static_cast<const Header*>(memory) - 1)->bytes : 0;
 }
 
 void give_memory(void* memory) noexcept {
   if (!memory) return;
   Header* block = static_cast<Header*>(memory) - 1;
-  if (is_kept_size(block->bytes) && Shelf::is_open && shelf().keeps(block)) return;
+  if (is_kept_size(block->bytes) && !Shelf::is_closed && shelf().keeps(block)) return;
   std::free(block);
 }
 

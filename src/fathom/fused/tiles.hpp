@@ -15,6 +15,7 @@ namespace fathom::fused {
 /// system, or merge them, each time.
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory) noexcept;
+std::size_t bytes_of(const void* memory);  ///< that such a block holds, more than was asked for
 
 /// Numbers at an address that suits every vector width, zero at first.
 template <class T> class Buffer {
@@ -38,7 +39,7 @@ template <class T> class Buffer {
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
+  std::size_t bytes() const { return bytes_of(data_.get()); }  ///< that it holds
   void swap(Buffer& other) noexcept {
     data_.swap(other.data_);
     std::swap(size_, other.size_);

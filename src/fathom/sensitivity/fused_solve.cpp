@@ -274,10 +274,9 @@ template <class T> class Run final : public FusedSolve {
       fused::EngineOptions options = engine_options(solver);
       options.adjoint = true;
       fused::Engine<T> engine(problem_, options, both.data_ptr<T>(), nullptr);
-      Ends ends(engine);
       const ode::Plan plan{
           .method = solver.method, .steps = solver.steps, .break_points = pass.field.break_points};
-      pass.report->backward_evaluations += ode::integrate(ends, plan, {from, to}).evaluations;
+      pass.report->backward_evaluations += ode::integrate(engine, plan, {from, to}).evaluations;
       engine.add_sums(weights, inputs);
       const Tensor end = torch::empty_like(both);
       engine.read_state(end.data_ptr<T>());
@@ -288,21 +287,6 @@ template <class T> class Run final : public FusedSolve {
     add_to(gradients.parameters, wanted, weights, inputs);
     return gradients;
   }
-
-  /// An engine whose states nobody saves.
-  struct Ends {
-    explicit Ends(fused::Engine<T>& engine_) : engine(engine_) {}
-    ode::StartNorms start_norms(const ode::Step& step) { return engine.start_norms(step); }
-    double curvature(const ode::Step& probe) { return engine.curvature(probe); }
-    ode::TrialError attempt(const ode::Step& step) { return engine.attempt(step); }
-    void accept() { engine.accept(); }
-    void save_state(std::size_t) {}
-    void save_inside(std::size_t, double) {}
-    void forget_rate() { engine.forget_rate(); }
-    std::int64_t evaluations() const { return engine.evaluations(); }
-    std::string offender() const { return engine.offender(); }
-    fused::Engine<T>& engine;
-  };
 
   static Wanted wanted_of(const VectorField& field) {
     Wanted wanted;

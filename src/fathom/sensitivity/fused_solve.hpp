@@ -62,11 +62,14 @@ class KeptLoss {
   template <class IsWeight>
   void hold_nodes(const torch::autograd::edge_list& edges, const IsWeight& is_weight) {
     static const std::shared_ptr<torch::autograd::Node> none;
+    // Let go of behind the lock: what hangs on them may come back to give something.
+    std::vector<std::shared_ptr<torch::autograd::Node>> former;
     const std::lock_guard lock(mutex_);
+    if (nodes_.size() != edges.size()) former.swap(nodes_);
     nodes_.resize(edges.size());
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const auto& node = is_weight(i) ? edges[i].function : none;
-      if (nodes_[i] != node) nodes_[i] = node;
+      if (nodes_[i] != node) former.push_back(std::exchange(nodes_[i], node));
     }
   }
 
