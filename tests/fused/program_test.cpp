@@ -64,7 +64,7 @@ Program everything() {
   build.give_loss(2, build.squares(rate));
   build.give_loss(3, build.norm(build.joined(
                          {build.activated(Builder::part(z, 1, 2), {FunctionKind::silu}), build.zeros(1)})));
-  build.give_loss(4, build.surprise(rate, build.zeros(1)));
+  build.give_loss(4, build.cross_entropy(rate, build.zeros(1)));
   build.give(moved);
   return std::move(build).finish();
 }

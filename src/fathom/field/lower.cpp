@@ -43,7 +43,7 @@ class Lowering {
     const Rows wanted =
         build_.input(number_of(is_label ? y.to(type) : y), is_label ? 1 : std::int32_t(y.size(1)));
     build_.give(build_.zeros(build_.state().count));
-    build_.give_loss(0, is_label ? build_.surprise(answer, wanted) : build_.distance(answer, wanted));
+    build_.give_loss(0, is_label ? build_.cross_entropy(answer, wanted) : build_.distance(answer, wanted));
     Lowered lowered = finished(/*passes_cheap_rows=*/false);
     if (lowered.program->varies_with_depth()) throw NoProgram{"a head that varies with depth has no kernel"};
     return lowered;

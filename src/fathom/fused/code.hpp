@@ -25,6 +25,12 @@ struct Rows {
 
 enum class FunctionKind : std::uint8_t { identity, tanh, relu, softplus, elu, sigmoid, silu };
 
+/// Is function' found from the function's value alone, cheaply and without loss? By kind. Data and not a function: nothing that is
+/// compiled for one instruction set may be shared with another.
+inline constexpr bool slope_follows_from_value[] = {
+    /*identity*/ true, /*tanh*/ true,    /*relu*/ true, /*softplus*/ false,
+    /*elu*/ true,      /*sigmoid*/ true, /*silu*/ false};
+
 /// An elementwise function with torch's parameters: softplus (beta, threshold), elu (alpha).
 struct Function {
   FunctionKind kind = FunctionKind::identity;
@@ -33,21 +39,21 @@ struct Function {
 };
 
 enum class OpKind : std::uint8_t {
-  layer,     ///< out = function(matrix first + bias); without a matrix, out = function(first)
-  add,       ///< out = first + second
-  multiply,  ///< out = first * second, row by row
-  scale,     ///< out = first * second, where second is one row for all
-  copy,      ///< out = first
-  zero,      ///< out = 0
-  depth,     ///< out = s, or s * first where first is one row: the depth of each sample
-  signal,    ///< out = u(s), the same for all samples
-  column,    ///< out = first * (a column of the matrix): a tangent through the first layer
-  row_dot,   ///< out = (a row of the matrix) . first
-  sum,       ///< out = sum of the rows of first
-  distance,  ///< out = |first - second|^2
-  squares,   ///< out = |first|^2
-  norm,      ///< out = |first|, with slope 0 at 0
-  surprise  ///< out = log sum_r exp(first_r) - first_y, y the one row of second: the cross entropy of a label
+  layer,         ///< out = function(matrix first + bias); without a matrix, out = function(first)
+  add,           ///< out = first + second
+  multiply,      ///< out = first * second, row by row
+  scale,         ///< out = first * second, where second is one row for all
+  copy,          ///< out = first
+  zero,          ///< out = 0
+  depth,         ///< out = s, or s * first where first is one row: the depth of each sample
+  signal,        ///< out = u(s), the same for all samples
+  column,        ///< out = first * (a column of the matrix): a tangent through the first layer
+  row_dot,       ///< out = (a row of the matrix) . first
+  sum,           ///< out = sum of the rows of first
+  distance,      ///< out = |first - second|^2
+  squares,       ///< out = |first|^2
+  norm,          ///< out = |first|, with slope 0 at 0
+  cross_entropy  ///< out = log sum_r exp(first_r) - first_y, y the one row of second
 };
 
 struct Op {
@@ -78,7 +84,6 @@ struct Code {
   std::int32_t op_count = 0;
   const Rows* cleared = nullptr;  ///< adjoint rows that are set to zero before going backwards
   std::int32_t cleared_count = 0;
-  std::int32_t argument_rows = 0;
   std::int32_t register_rows = 0;
   std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
@@ -95,7 +100,7 @@ template <class T> struct MatrixView {
 };
 
 template <class T> struct MatrixGradient {
-  T* weight = nullptr;  ///< (outputs, inputs); null when not wanted
+  T* weight = nullptr;  ///< (outputs, inputs)
   T* bias = nullptr;    ///< (outputs)
 };
 

@@ -5,10 +5,6 @@
 
 namespace fathom::fused::avx512 {
 namespace {
-#include "fathom/fused/simd.inl"
-
-#include "fathom/fused/pairs.inl"
-
 #include "fathom/fused/kernels.inl"
 }  // namespace
 

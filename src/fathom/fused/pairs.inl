@@ -1,9 +1,6 @@
 // Two layers in one go, y = V f(W x + b) + c, where x and y have few rows: a hidden row goes into all that wants it while it is in
 // a register. See simd.inl on how this file is compiled.
 
-/// With 32 registers the sums of a row have room beside the constants of its function; with 16 they do not.
-constexpr bool has_many_registers = FATHOM_VECTOR_BYTES == 64;
-
 /// In single precision only: that is what small models are trained in, and each shape has machine code of its own.
 template <class T> constexpr bool has_pairs = has_many_registers && sizeof(T) == 4;
 
@@ -206,5 +203,27 @@ template <class T, FunctionKind kind, std::size_t inputs, std::size_t outputs> i
     const T* hidden = pair.hidden;
     for (; row + 2 <= end; row += 2, hidden += 2 * width) pull_hidden<T, kind, inputs, outputs, 2>(pair, row, hidden);
     for (; row < end; ++row, hidden += width) pull_hidden<T, kind, inputs, outputs, 1>(pair, row, hidden);
+  }
+}
+
+/// Calls `work` with the kind of a pair's function and its numbers of inputs and outputs as constants.
+template <class T, class Work> inline void with_pair(FunctionKind kind, const Pair<T>& pair, Work&& work) {
+  static_assert(most_outer_rows == 4);
+  if constexpr (has_pairs<T>) {
+    const auto with_size = [](std::int32_t size, auto&& then) {
+      switch (size) {
+        case 1: return then.template operator()<1>();
+        case 2: return then.template operator()<2>();
+        case 3: return then.template operator()<3>();
+        default: return then.template operator()<4>();
+      }
+    };
+    with_kind(kind, [&]<FunctionKind found>() {
+      if constexpr (!has_own_slope(found) && found != FunctionKind::identity) {
+        with_size(pair.below.inputs, [&]<std::size_t inputs>() {
+          with_size(pair.above.outputs, [&]<std::size_t outputs>() { work.template operator()<found, inputs, outputs>(); });
+        });
+      }
+    });
   }
 }

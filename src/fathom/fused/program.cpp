@@ -1,25 +1,14 @@
 #include "fathom/fused/program.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <span>
 #include <utility>
 
+#include "fathom/fused/program_passes.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom::fused {
 
 namespace {
-
-bool same(const Rows& a, const Rows& b) {
-  return a.bank == b.bank && a.begin == b.begin && a.count == b.count;
-}
-
-bool contains(const Rows& outer, const Rows& inner) {
-  return outer.bank == inner.bank && outer.begin <= inner.begin &&
-         inner.begin + inner.count <= outer.begin + outer.count && inner.count > 0;
-}
 
 bool same(const Function& a, const Function& b) { return a.kind == b.kind && a.a == b.a && a.b == b.b; }
 
@@ -41,17 +30,6 @@ bool same(const SampleInput& a, const SampleInput& b) { return a.tensor == b.ten
 template <class Part> bool all_same(const std::vector<Part>& a, const std::vector<Part>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const Part& one, const Part& other) { return same(one, other); });
-}
-
-bool overlap(const Rows& a, const Rows& b) {
-  return a.bank == b.bank && a.begin < b.begin + b.count && b.begin < a.begin + a.count;
-}
-
-bool is_of_stage(const Rows& rows) { return rows.bank == Bank::registers || rows.bank == Bank::passing; }
-
-/// Is function' found from the function's value alone, cheaply and without loss?
-bool slope_follows_from_value(FunctionKind kind) {
-  return kind != FunctionKind::softplus && kind != FunctionKind::silu;
 }
 
 }  // namespace
@@ -76,7 +54,6 @@ Code Program::code() const {
           .op_count = std::int32_t(ops.size()),
           .cleared = cleared.data(),
           .cleared_count = std::int32_t(cleared.size()),
-          .argument_rows = state_rows,
           .register_rows = register_rows,
           .passing_rows = passing_rows,
           .input_rows = input_rows,
@@ -128,14 +105,14 @@ Rows Builder::layer(Rows in, std::int32_t matrix, Function function) {
   require(shape.inputs == in.count, "a layer with ", shape.inputs, " inputs cannot read ", in.count, " rows");
   const Rows out = fresh(shape.outputs);
   Op& op = push({.kind = OpKind::layer, .out = out, .first = in, .function = function, .matrix = matrix});
-  if (!slope_follows_from_value(function.kind)) op.slope = fresh(out.count);
+  if (!slope_follows_from_value[std::size_t(function.kind)]) op.slope = fresh(out.count);
   return out;
 }
 
 Rows Builder::activated(Rows in, Function function) {
   const Rows out = fresh(in.count);
   Op& op = push({.kind = OpKind::layer, .out = out, .first = in, .function = function});
-  if (!slope_follows_from_value(function.kind)) op.slope = fresh(out.count);
+  if (!slope_follows_from_value[std::size_t(function.kind)]) op.slope = fresh(out.count);
   return out;
 }
 
@@ -199,9 +176,9 @@ Rows Builder::distance(Rows first, Rows second) {
   return push({.kind = OpKind::distance, .out = fresh(1), .first = first, .second = second}).out;
 }
 Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
-Rows Builder::surprise(Rows scores, Rows label) {
+Rows Builder::cross_entropy(Rows scores, Rows label) {
   require(label.count == 1, "a label is one row, got ", label.count);
-  return push({.kind = OpKind::surprise, .out = fresh(1), .first = scores, .second = label}).out;
+  return push({.kind = OpKind::cross_entropy, .out = fresh(1), .first = scores, .second = label}).out;
 }
 Rows Builder::norm(Rows in) { return push({.kind = OpKind::norm, .out = fresh(1), .first = in}).out; }
 
@@ -262,111 +239,9 @@ void Builder::resolve_names() {
   }
 }
 
-/// A layer that reads few rows of the argument, and whose answer is read as a whole. Not one that runs as a pair.
-bool Builder::is_cheap(std::size_t n) const {
-  const std::vector<Op>& ops = program_.ops;
-  const Op& op = ops[n];
-  const Rows argument{Bank::registers, 0, program_.state_rows};
-  const bool is_small = op.kind == OpKind::layer && op.matrix >= 0 && op.slope.count == 0 &&
-                        op.first.count <= most_outer_rows && contains(argument, op.first) &&
-                        op.out.bank == Bank::registers;
-  if (!is_small) return false;
-  if (n + 1 < ops.size() && ops[n + 1].kind == OpKind::layer && ops[n + 1].matrix >= 0 &&
-      same(ops[n + 1].first, op.out) && can_pair(op, ops[n + 1]))
-    return false;
-  return std::all_of(ops.begin(), ops.end(), [&](const Op& other) {
-    const auto is_whole = [&](const Rows& rows) { return !overlap(rows, op.out) || same(rows, op.out); };
-    return is_whole(other.first) && is_whole(other.second) && is_whole(other.out);
-  });
-}
-
-void Builder::pass_cheap_rows() {
-  for (std::size_t n = 0; n < program_.ops.size(); ++n) {
-    if (!is_cheap(n)) continue;
-    const Rows from = program_.ops[n].out, to{Bank::passing, program_.passing_rows, from.count};
-    program_.passing_rows += from.count;
-    program_.register_rows -= from.count;
-    for (Op& op : program_.ops) {
-      for (Rows* rows : {&op.out, &op.first, &op.second, &op.slope}) {
-        if (same(*rows, from)) {
-          *rows = to;
-        } else if (rows->bank == Bank::registers && rows->begin >= from.begin + from.count) {
-          rows->begin -= from.count;  // the gap is closed
-        }
-      }
-    }
-  }
-}
-
-/// Goes through the operations backwards, as the kernels will, and notes who is the first to write each adjoint row.
-void Builder::plan_adjoints() {
-  std::array<std::vector<char>, bank_count> written;  // whole bytes: this runs before many a solve
-  written[std::size_t(Bank::registers)].resize(std::size_t(program_.register_rows));
-  written[std::size_t(Bank::passing)].resize(std::size_t(program_.passing_rows));
-  // Adjoints of the rate are given, those of inputs are sums over all stages: both are only ever added to.
-  const auto marks_of = [&](const Rows& rows) {
-    return std::span(written[std::size_t(rows.bank)])
-        .subspan(std::size_t(rows.begin), std::size_t(rows.count));
-  };
-  const auto clear = [&](const Rows& rows) {
-    if (!is_of_stage(rows)) return;
-    const std::span<char> marks = marks_of(rows);
-    for (std::int32_t row = 0; row < rows.count; ++row) {
-      if (marks[std::size_t(row)]) continue;
-      program_.cleared.push_back(part(rows, row, 1));
-      marks[std::size_t(row)] = true;
-    }
-  };
-  const auto visit = [&](const Rows& rows) {
-    if (rows.count == 0 || !is_of_stage(rows)) return false;
-    const std::span<char> marks = marks_of(rows);
-    const bool none = std::memchr(marks.data(), true, marks.size()) == nullptr;
-    if (!none) clear(rows);
-    std::fill(marks.begin(), marks.end(), char(true));
-    return none;
-  };
-  for (std::size_t n = program_.ops.size(); n-- > 0;) {
-    Op& op = program_.ops[n];
-    clear(op.out);  // an answer that nobody uses
-    if (op.slope_is_read) clear(op.slope);
-    op.sets_first = visit(op.first);
-    op.sets_second = visit(op.second);
-  }
-  clear({Bank::registers, 0, program_.state_rows});
-}
-
-/// Finds the layers whose answer one other layer reads, and nobody else.
-void Builder::join_functions() {
-  std::vector<Op>& ops = program_.ops;
-  for (Op& reader : ops) {
-    if (reader.kind != OpKind::layer || reader.matrix < 0 || !is_of_stage(reader.first)) continue;
-    const auto reads = [&](const Op& op) {
-      return overlap(op.first, reader.first) || overlap(op.second, reader.first);
-    };
-    if (std::count_if(ops.begin(), ops.end(), reads) != 1) continue;
-    const auto below =
-        std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return same(op.out, reader.first); });
-    if (below == ops.end() || below->kind != OpKind::layer || below->slope_is_read ||
-        below->function.kind == FunctionKind::identity)
-      continue;
-    require(reader.sets_first, "a layer's only reader sets its adjoint");
-    reader.below = std::int32_t(below - ops.begin());
-    below->function_is_passed = true;
-    below->is_pair_with_next = &*below + 1 == &reader && can_pair(*below, reader);
-  }
-}
-
-bool Builder::can_pair(const Op& below, const Op& above) const {
-  const auto has_bias = [&](const Op& op) { return program_.matrices[std::size_t(op.matrix)].bias >= 0; };
-  return below.matrix >= 0 && has_bias(below) && has_bias(above) && below.slope.count == 0 &&
-         above.slope.count == 0 && above.function.kind == FunctionKind::identity &&
-         is_of_stage(below.first) && below.first.count <= most_outer_rows &&
-         above.out.count <= most_outer_rows;
-}
-
 Program Builder::finish(bool passes_cheap_rows) && {
   resolve_names();
-  if (passes_cheap_rows) pass_cheap_rows();
+  if (passes_cheap_rows) pass_cheap_rows(program_);
   std::vector<bool> given(std::size_t(program_.state_rows), false);
   for (const Op& op : program_.ops) {
     if (op.out.bank != Bank::rate) continue;
@@ -374,8 +249,8 @@ Program Builder::finish(bool passes_cheap_rows) && {
   }
   require(std::all_of(given.begin(), given.end(), [](bool is) { return is; }),
           "a program must give the rate of every feature and running loss");
-  plan_adjoints();
-  join_functions();
+  plan_adjoints(program_);
+  join_functions(program_);
   return std::move(program_);
 }
 

@@ -1,7 +1,8 @@
 /// A field as a short program over a tile of samples, and how its weights follow from the tensors it was made of.
 ///
 ///   Builder build(/*state=*/2);
-///   const Matrix first{.weight = 0, .bias = 1, .outputs = 32, .inputs = 2}, last{.weight = 2, .bias = 3, ...};
+///   const std::int32_t first = build.matrix({.weight = 0, .bias = 1, .outputs = 32, .inputs = 2});
+///   const std::int32_t last = build.matrix({.weight = 2, .bias = 3, .outputs = 2, .inputs = 32});
 ///   const Rows hidden = build.layer(build.state(), first, {FunctionKind::tanh});
 ///   build.give(build.layer(hidden, last, {}));
 ///   const Program program = std::move(build).finish();
@@ -89,7 +90,7 @@ class Builder {
   Rows distance(Rows first, Rows second);
   Rows squares(Rows in);
   Rows norm(Rows in);
-  Rows surprise(Rows scores, Rows label);
+  Rows cross_entropy(Rows scores, Rows label);
 
   /// function' of the layer that gave `of`, for tangents.
   Rows slope(Rows of);
@@ -117,11 +118,6 @@ class Builder {
   void place(Rows rows, Rows place);
   Rows resolved(Rows rows) const;
   void resolve_names();
-  void pass_cheap_rows();
-  void plan_adjoints();
-  void join_functions();
-  bool can_pair(const Op& below, const Op& above) const;
-  bool is_cheap(std::size_t op) const;
 
   std::int32_t features_;
   Program program_;
