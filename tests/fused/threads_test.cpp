@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "fathom/fused/pool.hpp"
@@ -61,6 +63,15 @@ void go_to_core(int core, const cpu_set_t& allowed) {
   ASSERT_EQ(sched_setaffinity(0, sizeof allowed, &allowed), 0);
 }
 
+/// The caller's part waits for the other one to begin, so that the caller does not take it over.
+struct Meeting {
+  std::atomic<bool> has_begun = false;
+  void arrive(int part) {
+    if (part == 1) has_begun = true;
+    while (!has_begun) sched_yield();
+  }
+};
+
 /// Where the system wakes it there, it would wait for the caller, and the caller for it.
 TEST(Pool, LeavesTheCallersCoreToTheCaller) {
   const cpu_set_t allowed = allowed_cores();
@@ -72,12 +83,15 @@ TEST(Pool, LeavesTheCallersCoreToTheCaller) {
     CPU_ZERO(&here);
     CPU_SET(std::size_t(core), &here);
     for (int round = 0; round < 5; ++round) {
+      Meeting there, elsewhere;
       run_in_parallel(2, 2, [&](std::int64_t, int thread) {
+        there.arrive(thread);
         if (thread == 1) go_to_core(core, allowed);
       });
       ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);  // the caller itself is not to be moved
       cpu_set_t afterwards;
       run_in_parallel(2, 2, [&](std::int64_t, int thread) {
+        elsewhere.arrive(thread);
         if (thread != 1) return;
         cores.push_back(sched_getcpu() - core);
         afterwards = allowed_cores();
@@ -89,6 +103,34 @@ TEST(Pool, LeavesTheCallersCoreToTheCaller) {
   caller.join();
   EXPECT_EQ(cores.size(), 5U);
   EXPECT_EQ(std::count(cores.begin(), cores.end(), 0), 0) << "the worker stayed on the caller's core";
+}
+
+/// All threads of this process.
+void allow_all_threads(const cpu_set_t& cores) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    sched_setaffinity(pid_t(std::stol(task.path().filename())), sizeof cores, &cores);
+}
+
+/// On one core the others cannot begin as long as the caller is at work.
+TEST(Pool, DoesNotWaitForThreadsThatDoNotCome) {
+  run_in_parallel(4, 4, [](std::int64_t, int) {});  // so that they are there
+  const cpu_set_t allowed = allowed_cores();
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(std::size_t(sched_getcpu()), &here);
+  allow_all_threads(here);
+  std::atomic<int> by_caller = 0, calls = 0;
+  const auto caller = std::this_thread::get_id();
+  constexpr int rounds = 200;
+  for (int round = 0; round < rounds; ++round) {
+    run_in_parallel(4, 4, [&](std::int64_t, int part) {
+      ++calls;
+      if (part > 0 && std::this_thread::get_id() == caller) ++by_caller;
+    });
+  }
+  allow_all_threads(allowed);
+  EXPECT_EQ(calls, 4 * rounds);
+  EXPECT_GT(by_caller, rounds) << "of " << 3 * rounds << " parts of the others";
 }
 
 void expect_same_steps(const ode::SolveReport& many, const ode::SolveReport& one) {

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace fathom::fused {
 
@@ -66,16 +66,31 @@ void leave_core([[maybe_unused]] int core) {
 #endif
 }
 
+constexpr std::size_t line = 64;  // of the cache: what somebody looks at all the time has one of its own
+
 struct Job {
   void (*work)(void*, std::int64_t, int) noexcept = nullptr;
   void* context = nullptr;
   std::int64_t count = 0;
   int threads = 1;
-  int core = unknown_core;  // of the calling thread
 
-  void run(int thread) const {
-    const std::int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
-    for (std::int64_t index = begin; index < end; ++index) work(context, index, thread);
+  void run(int part) const {
+    const std::int64_t begin = count * part / threads, end = count * (part + 1) / threads;
+    for (std::int64_t index = begin; index < end; ++index) work(context, index, part);
+  }
+};
+
+/// A part of each job, for the worker of that number or for the caller, whoever comes first. What is computed depends on the part and
+/// not on who computes it.
+struct alignas(line) Part {
+  std::atomic<std::uint64_t> taken_in = 0;  // number of the last round in which somebody took it
+
+  bool take(std::uint64_t round) {
+    std::uint64_t last = taken_in.load(std::memory_order_relaxed);
+    while (last < round) {
+      if (taken_in.compare_exchange_weak(last, round, std::memory_order_acq_rel)) return true;
+    }
+    return false;
   }
 };
 
@@ -90,12 +105,18 @@ class Pool {
       return;
     }
     job_ = job;
-    job_.core = current_core();
     job_.threads = std::min(job.threads, 1 + provide_workers(job.threads - 1));
+    caller_core_.store(current_core(), std::memory_order_relaxed);
     unfinished_.store(job_.threads - 1, std::memory_order_relaxed);
     round_.store((++rounds_ << thread_bits) | std::uint64_t(job_.threads), std::memory_order_release);
     round_.notify_all();
     job_.run(0);
+    // A worker may be long in coming: it sleeps, or somebody else has its core. Its part is not left to wait for it.
+    for (int part = 1; part < job_.threads; ++part) {
+      if (!parts_[std::size_t(part) - 1].take(rounds_)) continue;
+      job_.run(part);
+      unfinished_.fetch_sub(1, std::memory_order_acq_rel);
+    }
     for (int left = unfinished_.load(std::memory_order_acquire); left != 0;)
       left = await_change(unfinished_, left, looks_for_end);
   }
@@ -105,36 +126,44 @@ class Pool {
 
   /// Starts what is missing of `wanted` workers; gives how many there are, fewer where the system allows no more.
   int provide_workers(int wanted) {
-    while (int(workers_.size()) < wanted) {
+    while (workers_ < wanted) {
+      Part& part = parts_.emplace_back();
       try {
-        workers_.emplace_back(
-            [this, thread = int(workers_.size()) + 1, round = round_.load()] { serve(thread, round); });
-        workers_.back().detach();
-      } catch (const std::system_error&) { break; }
+        std::thread([this, &part, number = workers_ + 1, round = round_.load()] {
+          serve(part, number, round);
+        }).detach();
+      } catch (const std::system_error&) {
+        parts_.pop_back();
+        break;
+      }
+      ++workers_;
     }
-    return int(workers_.size());
+    return workers_;
   }
 
-  void serve(int thread, std::uint64_t round) {
+  void serve(Part& part, int number, std::uint64_t seen) {
     for (;;) {
-      round = await_change(round_, round, looks_for_work);
-      // Those who are not wanted must not look at the job: it may be the next one by now.
-      const int wanted = int(round & ((std::uint64_t(1) << thread_bits) - 1));
-      if (thread >= wanted) continue;
-      if (job_.core != unknown_core && job_.core == current_core()) leave_core(job_.core);
-      job_.run(thread);
+      seen = await_change(round_, seen, looks_for_work);
+      const int wanted = int(seen & ((std::uint64_t(1) << thread_bits) - 1));
+      if (number >= wanted) continue;
+      if (const int core = caller_core_.load(std::memory_order_relaxed);
+          core != unknown_core && core == current_core())
+        leave_core(core);
+      // Only who took a part may look at the job: for others it may be the next one by now.
+      if (!part.take(seen >> thread_bits)) continue;
+      job_.run(number);
       if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
     }
   }
 
-  // A line of the cache for each that somebody looks at all the time: to write to another one does not disturb them.
-  static constexpr std::size_t line = 64;
   std::mutex busy_;
-  std::vector<std::thread> workers_;
+  int workers_ = 0;
+  std::deque<Part> parts_;  // of the workers; they hold on to theirs, which stay where they are
   std::uint64_t rounds_ = 0;
   alignas(line) Job job_;
   alignas(line) std::atomic<std::uint64_t> round_ = 0;  // number of the round, and how many threads take part
-  alignas(line) std::atomic<int> unfinished_ = 0;
+  alignas(line) std::atomic<int> unfinished_ = 0;       // parts, without the caller's own
+  alignas(line) std::atomic<int> caller_core_ = unknown_core;
 };
 
 std::atomic<Pool*> current_pool = nullptr;
