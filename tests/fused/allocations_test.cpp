@@ -214,7 +214,7 @@ TEST(FusedWayBack, OfALossAllocatesNothingInAStep) {
       Course course(network, size, steps, {.keeps_starts = true});
       EndLoss<float> end(loss.program, loss.spans(), course.problem().tiles, size.threads);
       LossWayBack<float> way_back(course.problem(), course.method(), course.engine().activation_layout(),
-                                  &end);
+                                  end);
       std::int64_t found = 0;
       for (int round = 0; round < 2; ++round) {
         const std::int64_t before = allocations;

@@ -259,7 +259,7 @@ LossSolve loss_solve(const SmallNetwork<double>& network, const Budgets& budgets
                          .rate_budget = budgets.rates},
                         start.data(), nullptr);
   EndLoss<double> end(loss.program, loss.spans(), problem.tiles, threads);
-  LossWayBack<double> way_back(problem, method, engine.activation_layout(), &end);
+  LossWayBack<double> way_back(problem, method, engine.activation_layout(), end);
   way_back.begin_solve(1.0 / batch, {});
   engine.follow_with(&way_back, depths.back());
   LossSolve result{.report = ode::integrate(engine, {.method = method, .steps = steps}, depths)};

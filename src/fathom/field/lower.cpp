@@ -239,4 +239,14 @@ Lowered lower_answer(DepthModule* head, const Tensor& z0, const Tensor& y, Answe
   } catch (const NoProgram& problem) { return none(problem.reason); }
 }
 
+Lowered lower_running_losses(std::int64_t features, std::int64_t losses) {
+  const std::int32_t first = std::int32_t(features), count = std::int32_t(losses);
+  Builder build(first + count, 1);
+  build.give(build.zeros(first + count));
+  build.give_loss(0, build.sum(Builder::part(build.state(), first, count)));
+  Lowered lowered;
+  lowered.program = std::make_shared<fused::Program>(std::move(build).finish());
+  return lowered;
+}
+
 }  // namespace fathom

@@ -31,6 +31,9 @@ void check_labels(const Tensor& y, std::int64_t scores);
 /// state itself is the answer.
 Lowered lower_answer(DepthModule* head, const Tensor& z0, const Tensor& y, AnswerLoss loss);
 
+/// The running losses themselves, as such a loss: the program's state is z with its `losses` running losses, and it gives their sum.
+Lowered lower_running_losses(std::int64_t features, std::int64_t losses);
+
 Lowered lower(const Field& field, const Tensor& z0, const LowerOptions& options = {});
 
 }  // namespace fathom

@@ -577,7 +577,7 @@ template <class T> class Sweep {
 
 template <class T>
 LossWayBack<T>::LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
-                            EndLoss<T>* loss)
+                            EndLoss<T>& loss)
     : problem_(problem),
       pass_{.problem = &problem, .method = method, .layout = layout},
       loss_(loss),
@@ -594,7 +594,7 @@ template <class T> void LossWayBack<T>::begin_solve(double share, const SweepWan
 template <class T> void LossWayBack<T>::begin(const FinalStep<T>& step) {
   has_followed_ = true;
   sweep_->begin_last(step, wanted_);
-  if (loss_) loss_->begin();
+  loss_.begin();
 }
 
 template <class T> T* LossWayBack<T>::registers(std::int64_t tile, int thread, std::size_t index) {
@@ -602,15 +602,7 @@ template <class T> T* LossWayBack<T>::registers(std::int64_t tile, int thread, s
 }
 
 template <class T> void LossWayBack<T>::follow(std::int64_t tile, int thread, const T* end) noexcept {
-  T* adjoint = sweep_->adjoint_begin(tile);
-  if (loss_) {
-    loss_->on_tile(tile, thread, end, problem_.rows(), share_, adjoint);
-  } else {
-    const std::size_t width = std::size_t(problem_.tiles.width(tile));
-    std::fill_n(adjoint, width * std::size_t(problem_.rows()), T(0));
-    for (std::int32_t row = problem_.program->features(); row < problem_.rows(); ++row)
-      std::fill_n(adjoint + std::size_t(row) * width, problem_.tiles.samples(tile), T(share_));
-  }
+  loss_.on_tile(tile, thread, end, problem_.rows(), share_, sweep_->adjoint_begin(tile));
   sweep_->tile_of_last(tile, thread);
 }
 

@@ -51,9 +51,9 @@ template <class T> class Sweep;
 /// activations never leave the nearest cache. Then, when the gradient is asked for, the rest.
 template <class T> class LossWayBack final : public Sequel<T> {
  public:
-  /// `layout`: the engine's. `loss`: null for the running losses themselves.
+  /// `layout`: the engine's.
   LossWayBack(Problem<T>& problem, const ode::Method& method, const ActivationLayout& layout,
-              EndLoss<T>* loss);
+              EndLoss<T>& loss);
   ~LossWayBack() override;
 
   /// Before each solve of the engine. A sample counts with `share`.
@@ -77,7 +77,7 @@ template <class T> class LossWayBack final : public Sequel<T> {
  private:
   Problem<T>& problem_;
   Pass<T> pass_;
-  EndLoss<T>* loss_;
+  EndLoss<T>& loss_;
   double share_ = 1;
   SweepWanted wanted_ = {};
   std::unique_ptr<Sweep<T>> sweep_;

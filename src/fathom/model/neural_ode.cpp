@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fathom/sensitivity/end_loss.hpp"
+#include "fathom/sensitivity/fused_solve.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -220,7 +221,8 @@ Tensor NeuralOdeImpl::running_loss(const Tensor& x) {
   const Tensor z0 = options_.input_layer.is_empty() ? x : options_.input_layer.forward(x);
   const double share = 1 / double(z0.size(0));
   if (const std::optional<VectorField> field = field_in_one_piece(z0, x))
-    return loss_in_one_piece(*field, z0, {.share = share});
+    return loss_in_one_piece(
+        *field, z0, {.lowered = lower_running_losses(z0.size(1), field->running_terms), .share = share});
   return run_from_start(z0, {options_.first, options_.last}, x, {}, options_.solver).running_loss[-1].sum() *
          share;
 }

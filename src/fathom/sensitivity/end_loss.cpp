@@ -26,7 +26,7 @@ using torch::autograd::variable_list;
 class LossNode final : public torch::autograd::Node {
  public:
   /// `sources`: what the gradients of the field's parameters, then of the head's go to.
-  LossNode(std::unique_ptr<FusedSolve> solve, const std::shared_ptr<KeptLoss>& kept,
+  LossNode(std::unique_ptr<FusedLossSolve> solve, const std::shared_ptr<KeptLoss>& kept,
            std::size_t field_parameters, std::vector<Tensor> sources)
       : solve_(std::move(solve)),
         kept_(kept),
@@ -45,15 +45,17 @@ class LossNode final : public torch::autograd::Node {
     return gradients(scale, [&](std::size_t i) { return task_should_compute_output(i); });
   }
 
-  /// Of `scale` times the loss, for the start and every source, as far as they are wanted. `earlier`: see FusedSolve.
+  /// Of `scale` times the loss, for the start and every source, as far as they are wanted. `earlier`: see FusedLossSolve.
   template <class Wants>
   variable_list gradients(double scale, const Wants& wants, std::span<Tensor> earlier = {}) {
     const std::lock_guard lock(mutex_);
     check_unchanged();
-    std::vector<bool> of_field(field_parameters_), of_head(sources_.size() - field_parameters_);
-    for (std::size_t i = 0; i < of_field.size(); ++i) of_field[i] = wants(1 + i);
-    for (std::size_t i = 0; i < of_head.size(); ++i) of_head[i] = wants(1 + field_parameters_ + i);
-    LossGradients found = solve_->pull_back_loss(scale, wants(0), of_field, of_head, earlier);
+    LossGradientsWanted wanted{.start = wants(0),
+                               .field = std::vector<bool>(field_parameters_),
+                               .head = std::vector<bool>(sources_.size() - field_parameters_)};
+    for (std::size_t i = 0; i < wanted.field.size(); ++i) wanted.field[i] = wants(1 + i);
+    for (std::size_t i = 0; i < wanted.head.size(); ++i) wanted.head[i] = wants(1 + field_parameters_ + i);
+    LossGradients found = solve_->pull_back(scale, wanted, earlier);
     variable_list result;
     result.reserve(1 + sources_.size());
     result.push_back(std::move(found.start));
@@ -106,8 +108,8 @@ class LossNode final : public torch::autograd::Node {
     }
   }
 
-  std::unique_ptr<FusedSolve> solve_;  // none once it was released
-  std::weak_ptr<KeptLoss> kept_;       // the model's; what it keeps may in turn have this node in its graph
+  std::unique_ptr<FusedLossSolve> solve_;  // none once it was released
+  std::weak_ptr<KeptLoss> kept_;  // the model's; what it keeps may in turn have this node in its graph
   std::size_t field_parameters_;
   std::vector<Tensor> sources_;
   std::vector<State> seen_;  // of the sources, when the loss was computed
@@ -181,8 +183,15 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
       running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
-  FusedLoss answer =
-      run_fused_loss(field, start, z0.size(0), depths, solver, how, end, wanted, kept->take_solve());
+  FusedLoss answer = run_fused_loss({.field = field,
+                                     .start = start,
+                                     .batch = z0.size(0),
+                                     .depths = depths,
+                                     .solver = solver,
+                                     .how = how,
+                                     .end = end,
+                                     .wanted = wanted},
+                                    kept->take_solve());
   Tensor loss = scalar(answer.value, z0.scalar_type());
   if (wanted.of_solve || wanted.of_head) {
     sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());

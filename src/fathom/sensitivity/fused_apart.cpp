@@ -64,12 +64,6 @@ template <class T> class RunApart final : public FusedSolve {
     return gradients;
   }
 
-  LossGradients pull_back_loss(double, bool, const std::vector<bool>&, const std::vector<bool>&,
-                               std::span<Tensor>) override {
-    throw Error("samples with steps of their own have no loss in one piece");
-  }
-  bool lets_go() override { return false; }
-
  private:
   static ProgramTensors with_own_inputs(const VectorField& field) {
     ProgramTensors tensors(field);
