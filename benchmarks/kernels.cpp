@@ -46,7 +46,7 @@ struct Layer {
     build.layer(build.state(), matrix, {kind});
     build.give(build.zeros(std::int32_t(inputs)));  // the layer alone is of interest
     program = std::move(build).finish();
-    weights.emplace(program, Tensors<float>{weight, bias});
+    weights.emplace(program, Tensors<float>{weight, bias}, best_kernels<float>());
     weights->prepare(0, false, at);
     registers = numbers(std::size_t(program.register_rows * width));
     adjoints.resize(registers.size());

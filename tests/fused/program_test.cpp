@@ -112,7 +112,7 @@ template <class T> struct Trial {
              const std::vector<T>& inputs, double depth, const std::vector<T>& seed) {
     Tensors<T> spans;
     for (const auto& tensor : tensors) spans.emplace_back(tensor.data(), tensor.size());
-    const Weights<T> weights(program, spans);
+    const Weights<T> weights(program, spans, best_kernels<T>());
     AtDepth<T> at;
     weights.prepare(depth, true, at);
     const std::size_t w = std::size_t(width);
@@ -143,7 +143,7 @@ template <class T> struct Trial {
       std::fill(registers.data() + argument.size(), registers.data() + registers.size(), T(777));
     if (!has_passing) std::fill(registers.data() + kept, registers.data() + registers.size(), T(777));
     kernels.pull_back(program.code(), frame);
-    weights.spread(at, stage_gradient, std::span<T>(weight_gradient));
+    weights.spread({&at, stage_gradient.data()}, std::span<T>(weight_gradient));
     depth_gradient = weights.along_depth(at, stage_gradient);
     for (T part : by_depth) depth_gradient += double(part);
     argument_gradient.assign(adjoints.data(), adjoints.data() + argument.size());

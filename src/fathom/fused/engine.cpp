@@ -216,7 +216,7 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
   std::copy(scratch.adjoints.data(), scratch.adjoints.data() + half, rate + half);
   if (share == 0) return;
   if (scratch.stage_gradient.size() > 0) {
-    problem_.weights.spread(at, {scratch.stage_gradient.data(), scratch.stage_gradient.size()},
+    problem_.weights.spread({&at, scratch.stage_gradient.data()},
                             std::span<T>(block.values.data(), block.values.size()));
   }
   const std::size_t size = std::size_t(code_.input_rows) * std::size_t(frame.width);

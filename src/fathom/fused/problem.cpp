@@ -50,7 +50,7 @@ Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_
       kernels(best_kernels<T>()),
       tensors(std::move(tensors_)),
       tiles(tiles_),
-      weights(*program, tensors),
+      weights(*program, tensors, kernels),
       inputs(tiles.padded_batch() * std::size_t(program->input_rows)),
       threads(int(std::min<std::int64_t>(std::max(threads_, 1), std::max<std::int64_t>(tiles.count(), 1)))) {
   pack_inputs();

@@ -305,18 +305,20 @@ template <class T> class Sweep {
   /// The gradients of weights at each stage, distributed over the coefficients of their bases.
   void join_stage_gradients(const std::vector<StepPlan<T>>& plans) {
     const std::size_t size = problem_.weights.stage_gradient_size(), stages = method_.c.size();
+    std::vector<StageGradient<T>> found;
     for (std::size_t n = 0; n < plans.size(); ++n) {
       for (std::size_t i = 0; i < stages; ++i) {
         if (!plans[n].needs(i)) continue;
         for (Worker& worker : workers_) {
           const std::span<const T> gradient(worker.stage_gradients.data() + (n * stages + i) * size, size);
-          problem_.weights.spread(plans[n].stages[i], gradient, std::span<double>(result_.weights));
+          found.push_back({&plans[n].stages[i], gradient.data()});
           if (!wanted_.depths) continue;
           worker.moves[n].with_stage(method_.c[i],
                                      problem_.weights.along_depth(plans[n].stages[i], gradient));
         }
       }
     }
+    problem_.weights.spread(found, std::span<double>(result_.weights));
   }
 
   std::size_t row_numbers(std::int64_t tile) const {

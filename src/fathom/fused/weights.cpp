@@ -1,7 +1,9 @@
 #include "fathom/fused/weights.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "fathom/support/error.hpp"
 
@@ -11,21 +13,57 @@ namespace {
 
 std::size_t entries(const Matrix& matrix) { return std::size_t(matrix.outputs) * std::size_t(matrix.inputs); }
 
+/// In squares, so that neither side leaves the nearest cache between two numbers of a line.
 template <class T> void transpose(const T* by_output, const Matrix& matrix, T* by_input) {
+  constexpr std::size_t side = 16;
   const std::size_t outputs = std::size_t(matrix.outputs), inputs = std::size_t(matrix.inputs);
-  for (std::size_t o = 0; o < outputs; ++o) {
-    for (std::size_t i = 0; i < inputs; ++i) by_input[i * outputs + o] = by_output[o * inputs + i];
+  for (std::size_t first_i = 0; first_i < inputs; first_i += side) {
+    const std::size_t end_i = std::min(first_i + side, inputs);
+    for (std::size_t first_o = 0; first_o < outputs; first_o += side) {
+      const std::size_t end_o = std::min(first_o + side, outputs);
+      for (std::size_t i = first_i; i < end_i; ++i) {
+        for (std::size_t o = first_o; o < end_o; ++o) by_input[i * outputs + o] = by_output[o * inputs + i];
+      }
+    }
   }
 }
 
-/// sum_j psi_j blocks_j
-template <class T> void mix(const std::vector<double>& psi, const T* blocks, std::size_t size, T* sum) {
-  std::fill(sum, sum + size, T(0));
-  for (std::size_t j = 0; j < psi.size(); ++j) {
-    if (psi[j] == 0) continue;  // most pieces of an indicator basis
-    const T weight = T(psi[j]);
-    for (std::size_t n = 0; n < size; ++n) sum[n] += weight * blocks[j * size + n];
+/// Sums of weighted terms, by the kernels a few terms at a time.
+template <class T> class WeightedSum {
+ public:
+  explicit WeightedSum(const Kernels<T>& kernels) : kernels_(kernels) {}
+
+  /// Terms that do not count, such as most pieces of an indicator basis, are left out.
+  void add(const T* term, double weight) {
+    if (weight == 0) return;
+    terms_[count_] = term;
+    weights_[count_++] = T(weight);
   }
+  bool is_empty() const { return count_ == 0; }
+  bool is_full() const { return count_ == terms_.size(); }
+  /// out = base + what was added since the last call; base may be null or `out` itself.
+  void write(T* out, const T* base, std::size_t size) {
+    kernels_.combine(out, base, terms_.data(), weights_.data(), std::int32_t(std::exchange(count_, 0)), size);
+  }
+
+ private:
+  const Kernels<T>& kernels_;
+  std::array<const T*, 8> terms_;
+  std::array<T, 8> weights_;
+  std::size_t count_ = 0;
+};
+
+/// sum_j psi_j blocks_j
+template <class T>
+void mix(const Kernels<T>& kernels, const std::vector<double>& psi, const T* blocks, std::size_t size,
+         T* sum) {
+  WeightedSum<T> terms(kernels);
+  const T* base = nullptr;
+  for (std::size_t j = 0; j < psi.size(); ++j) {
+    if (terms.is_full()) terms.write(sum, std::exchange(base, sum), size);
+    terms.add(blocks + j * size, psi[j]);
+  }
+  terms.write(sum, base, size);
 }
 
 /// A weight or bias must have just the numbers that its matrix asks for: the kernels do not look.
@@ -61,8 +99,8 @@ std::vector<double> checked(std::vector<double> values, std::int32_t size) {
 }  // namespace
 
 template <class T>
-Weights<T>::Weights(const Program& program, const Tensors<T>& tensors)
-    : program_(&program), tensors_(tensors), tensor_begins_(tensors.size(), 0) {
+Weights<T>::Weights(const Program& program, const Tensors<T>& tensors, const Kernels<T>& kernels)
+    : program_(&program), kernels_(&kernels), tensors_(tensors), tensor_begins_(tensors.size(), 0) {
   check_sizes(program, tensors);
   std::vector<bool> placed(tensors.size(), false);
   const auto place = [&](std::int32_t tensor) {
@@ -149,14 +187,14 @@ template <class T> void Weights<T>::prepare(double depth, bool with_slopes, AtDe
     if (matrix.basis < 0) continue;
     const std::vector<double>& psi = at.psi[std::size_t(matrix.basis)];
     MatrixView<T>& view = at.matrices[m];
-    mix(psi, tensors_[std::size_t(matrix.weight)].data(), entries(matrix), next);
+    mix(*kernels_, psi, tensors_[std::size_t(matrix.weight)].data(), entries(matrix), next);
     view.by_output = next;
     next += entries(matrix);
     transpose(view.by_output, matrix, next);
     view.by_input = next;
     next += entries(matrix);
     if (matrix.bias < 0) continue;
-    mix(psi, tensors_[std::size_t(matrix.bias)].data(), std::size_t(matrix.outputs), next);
+    mix(*kernels_, psi, tensors_[std::size_t(matrix.bias)].data(), std::size_t(matrix.outputs), next);
     view.bias = next;
     next += matrix.outputs;
   }
@@ -183,28 +221,53 @@ double Weights<T>::along_depth(const AtDepth<T>& at, std::span<const T> stage_gr
   return sum;
 }
 
-template <class T>
-template <class Sum>
-void Weights<T>::spread(const AtDepth<T>& at, std::span<const T> stage_gradient,
-                        std::span<Sum> gradient) const {
-  const auto add = [&](const T* from, std::size_t size, const std::vector<double>& psi, Sum* to) {
-    for (std::size_t j = 0; j < psi.size(); ++j) {
-      if (psi[j] == 0) continue;
-      const Sum weight = Sum(psi[j]);
-      for (std::size_t n = 0; n < size; ++n) to[j * size + n] += weight * Sum(from[n]);
-    }
-  };
+/// Calls `add(basis, place in a stage gradient, size, place in the gradient of the first function's coefficients)`.
+template <class T> template <class Add> void Weights<T>::for_each_varying(const Add& add) const {
   for (std::size_t m = 0; m < program_->matrices.size(); ++m) {
     const Matrix& matrix = program_->matrices[m];
     if (matrix.basis < 0) continue;
-    const auto& psi = at.psi[std::size_t(matrix.basis)];
-    const T* from = stage_gradient.data() + stage_begins_[m];
-    add(from, entries(matrix), psi, gradient.data() + tensor_begin(std::size_t(matrix.weight)));
-    if (matrix.bias >= 0) {
-      add(from + entries(matrix), std::size_t(matrix.outputs), psi,
-          gradient.data() + tensor_begin(std::size_t(matrix.bias)));
-    }
+    const std::size_t basis = std::size_t(matrix.basis), begin = stage_begins_[m];
+    add(basis, begin, entries(matrix), tensor_begin(std::size_t(matrix.weight)));
+    if (matrix.bias < 0) continue;
+    add(basis, begin + entries(matrix), std::size_t(matrix.outputs), tensor_begin(std::size_t(matrix.bias)));
   }
+}
+
+template <class T>
+void Weights<T>::spread(std::span<const StageGradient<T>> stages, std::span<double> gradient) const {
+  std::size_t largest = 0;
+  for_each_varying(
+      [&](std::size_t, std::size_t, std::size_t size, std::size_t) { largest = std::max(largest, size); });
+  std::vector<T> sum(largest);
+  WeightedSum<T> terms(*kernels_);
+  for_each_varying([&](std::size_t basis, std::size_t from, std::size_t size, std::size_t to) {
+    for (std::size_t j = 0; j < std::size_t(program_->bases[basis].size); ++j) {
+      // A few stages at a time in the type of the state, and those sums in double precision.
+      const auto move = [&] {
+        if (terms.is_empty()) return;
+        terms.write(sum.data(), nullptr, size);
+        kernels_->move_to_totals(sum.data(), gradient.data() + to + j * size, size);
+      };
+      for (const StageGradient<T>& stage : stages) {
+        terms.add(stage.values + from, stage.at->psi[basis][j]);
+        if (terms.is_full()) move();
+      }
+      move();
+    }
+  });
+}
+
+template <class T> void Weights<T>::spread(const StageGradient<T>& stage, std::span<T> gradient) const {
+  for_each_varying([&](std::size_t basis, std::size_t from, std::size_t size, std::size_t to) {
+    const std::vector<double>& psi = stage.at->psi[basis];
+    for (std::size_t j = 0; j < psi.size(); ++j) {
+      if (psi[j] == 0) continue;
+      T* out = gradient.data() + to + j * size;
+      const T* term = stage.values + from;
+      const T weight = T(psi[j]);
+      kernels_->combine(out, out, &term, &weight, 1, size);
+    }
+  });
 }
 
 template <class T>
@@ -227,9 +290,5 @@ std::vector<MatrixGradient<T>> Weights<T>::views(std::span<T> gradient, std::spa
 
 template class Weights<float>;
 template class Weights<double>;
-template void Weights<float>::spread(const AtDepth<float>&, std::span<const float>, std::span<float>) const;
-template void Weights<float>::spread(const AtDepth<float>&, std::span<const float>, std::span<double>) const;
-template void Weights<double>::spread(const AtDepth<double>&, std::span<const double>,
-                                      std::span<double>) const;
 
 }  // namespace fathom::fused

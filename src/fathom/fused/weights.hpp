@@ -1,4 +1,8 @@
-/// The weights of a program in the order the kernels read them, mixed from the bases at a depth where they vary with it.
+/// The weights of a program in the order the kernels read them, mixed from the bases at a depth where they vary with it:
+///   theta(s) = sum_j psi_j(s) theta_j,   dL/dtheta_j = sum over stages of psi_j(s) dL/dtheta(s)                             (G3)
+///
+///   weights.prepare(depth, /*with_slopes=*/false, at);   // at.matrices for the kernels
+///   weights.spread(stages, gradient);
 #pragma once
 
 #include <span>
@@ -27,9 +31,15 @@ template <class T> struct AtDepth {
   std::vector<T> signal_slopes;
 };
 
+/// The gradient of the matrices that vary, (Weights::stage_gradient_size), at a depth.
+template <class T> struct StageGradient {
+  const AtDepth<T>* at = nullptr;
+  const T* values = nullptr;
+};
+
 template <class T> class Weights {
  public:
-  Weights(const Program& program, const Tensors<T>& tensors);
+  Weights(const Program& program, const Tensors<T>& tensors, const Kernels<T>& kernels);
   /// Other tensors, or the same with other numbers in them. What was prepared stays so where nothing varies with depth.
   void read(const Tensors<T>& tensors);
 
@@ -39,9 +49,10 @@ template <class T> class Weights {
   /// d/ds of the sum of gradient * weight over the matrices that vary: the part of dL/ds that goes through theta(s).
   double along_depth(const AtDepth<T>& at, std::span<const T> stage_gradient) const;
 
-  /// Distributes the gradient of the matrices at a depth over the coefficients of their bases, adding. Sum: T or double.
-  template <class Sum>
-  void spread(const AtDepth<T>& at, std::span<const T> stage_gradient, std::span<Sum> gradient) const;
+  /// Distributes the gradients over the coefficients of the bases, adding.
+  void spread(std::span<const StageGradient<T>> stages, std::span<double> gradient) const;
+  /// The same in the type of the state, for a part of a step.
+  void spread(const StageGradient<T>& stage, std::span<T> gradient) const;
 
   const Program& program() const { return *program_; }
   std::size_t bytes() const { return constants_.size() * sizeof(T); }  ///< that it holds
@@ -56,7 +67,10 @@ template <class T> class Weights {
  private:
   void copy_constants();
 
+  template <class Add> void for_each_varying(const Add& add) const;
+
   const Program* program_;
+  const Kernels<T>* kernels_;
   Tensors<T> tensors_;
   std::vector<T> constants_;          // matrices that do not vary, by output and by input, and their biases
   std::vector<MatrixView<T>> views_;  // of those
