@@ -38,6 +38,46 @@ TEST(FusedEngine, SaysWhichValueWasNotFiniteAsTheTensorEngineDoes) {
   EXPECT_EQ(std::string(fused->what()), std::string(tensor->what()));
 }
 
+/// A field whose second layer has a weight, or a bias, that is computed from a parameter.
+struct ComputedWeight {
+  std::string name;
+  std::function<void(torch::nn::Linear&, torch::nn::Linear&)> tie;
+};
+
+TEST(FusedEngine, LeavesWeightsThatAreComputedFromParametersToTheTensorEngine) {
+  torch::manual_seed(4);
+  const std::vector<ComputedWeight> cases = {
+      {"tied", [](auto& first, auto& second) { second->weight = first->weight.t(); }},
+      {"scaled", [](auto&, auto& second) { second->weight = 2 * second->weight; }},
+      {"bias from a weight", [](auto& first, auto& second) { second->bias = first->weight.select(0, 0); }}};
+  const Tensor x = torch::randn({6, 2}, torch::kFloat64), y = torch::randn({6, 2}, torch::kFloat64);
+  for (const auto& [name, tie] : cases) {
+    torch::nn::Linear first(2, 5), second(5, 2);
+    first->to(torch::kFloat64), second->to(torch::kFloat64);
+    const std::vector<Tensor> leaves = {first->weight, first->bias, second->weight, second->bias};
+    tie(first, second);
+    NeuralOde ode(autonomous(DepthSequential(first, torch::nn::Tanh(), second)));
+    const auto gradients = [&](const Tensor& loss) {
+      return torch::autograd::grad({loss}, leaves, {}, /*retain_graph=*/true, {}, /*allow_unused=*/true);
+    };
+    const auto given = gradients(torch::mse_loss(ode->forward(x), y)),
+               in_one_piece = gradients(ode->loss(x, y));
+    EXPECT_EQ(ode->report().not_fused, "a weight is computed from other tensors") << name;
+    {
+      const torch::NoGradGuard no_graph;
+      ode->forward(x);
+      EXPECT_EQ(ode->report().engine, "fused") << name << ", without gradients";
+    }
+    ode->options().sensitivity = Unrolled{};
+    const auto expected = gradients(torch::mse_loss(ode->forward(x), y));
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const Tensor wanted = expected[i].defined() ? expected[i] : torch::zeros_like(leaves[i]);
+      EXPECT_LT(distance(given[i], wanted), 1e-12) << name << ", " << i;
+      EXPECT_LT(distance(in_one_piece[i], wanted), 1e-12) << name << ", " << i;
+    }
+  }
+}
+
 struct Unlowered {
   std::string reason;
   std::function<NeuralOde()> make;

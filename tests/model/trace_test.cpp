@@ -159,5 +159,16 @@ TEST_F(Divergence, ByRademacherProbesIsExactWhereTheJacobianIsDiagonal) {
   EXPECT_LT(distance(estimated_divergence(diagonal, s, {}, z, probe), z.cos().sum(1)), 1e-14);
 }
 
+TEST_F(Divergence, TakesNoDerivedLayerForThePlainOne) {
+  struct DoublingLinearImpl : torch::nn::LinearImpl {
+    using LinearImpl::LinearImpl;
+    Tensor forward(const Tensor& h) { return 2 * LinearImpl::forward(h); }
+  };
+  const auto odd = std::make_shared<DoublingLinearImpl>(5, features);
+  const Field field = autonomous(DepthSequential(torch::nn::Linear(features, 5), torch::nn::Tanh(),
+                                                 torch::nn::ModuleHolder<DoublingLinearImpl>(odd)));
+  EXPECT_FALSE(is_plain_mlp(field));
+}
+
 }  // namespace
 }  // namespace fathom::testing

@@ -182,6 +182,9 @@ class Lowering {
 
   fused::Matrix matrix_of(const Tensor& weight, const Tensor& bias, const DepthBasis* basis) {
     const std::int64_t axis = basis ? 1 : 0;
+    const std::int64_t functions = basis ? std::int64_t(basis->size) : 1;
+    if (bias.defined() && bias.numel() != functions * weight.size(axis))
+      throw NoProgram{"a bias has another size than its layer has outputs"};
     return {.weight = number_of(weight),
             .bias = bias.defined() ? number_of(bias) : -1,
             .outputs = std::int32_t(weight.size(axis)),

@@ -1,6 +1,7 @@
 #include "fathom/model/trace.hpp"
 
 #include "fathom/field/fields.hpp"
+#include "fathom/field/known_layers.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/support/error.hpp"
 
@@ -15,27 +16,27 @@ struct Slope {
 };
 
 Slope activate(const torch::nn::Module& layer, const Tensor& h) {
-  if (layer.as<torch::nn::Tanh>()) {
+  if (exactly<torch::nn::TanhImpl>(layer)) {
     const Tensor y = h.tanh();
     return {y, 1 - y.square()};
   }
-  if (layer.as<torch::nn::Sigmoid>()) {
+  if (exactly<torch::nn::SigmoidImpl>(layer)) {
     const Tensor y = h.sigmoid();
     return {y, y * (1 - y)};
   }
-  if (layer.as<torch::nn::ReLU>()) return {h.relu(), (h > 0).to(h.scalar_type())};
-  if (layer.as<torch::nn::SiLU>()) {
+  if (exactly<torch::nn::ReLUImpl>(layer)) return {h.relu(), (h > 0).to(h.scalar_type())};
+  if (exactly<torch::nn::SiLUImpl>(layer)) {
     const Tensor gate = h.sigmoid();
     return {h * gate, gate * (1 + h * (1 - gate))};
   }
-  if (const auto* softplus = layer.as<torch::nn::Softplus>()) {
+  if (const auto* softplus = exactly<torch::nn::SoftplusImpl>(layer)) {
     const double beta = softplus->options.beta(), threshold = softplus->options.threshold();
     const Tensor scaled = h * beta;
     // torch's softplus is the identity beyond its threshold, and its slope there 1.
     const Tensor slope = torch::where(scaled > threshold, torch::ones_like(h), scaled.sigmoid());
     return {torch::softplus(h, beta, threshold), slope};
   }
-  if (const auto* elu = layer.as<torch::nn::ELU>()) {
+  if (const auto* elu = exactly<torch::nn::ELUImpl>(layer)) {
     const double alpha = elu->options.alpha();
     return {torch::elu(h, alpha), torch::where(h > 0, torch::ones_like(h), alpha * h.clamp_max(0).exp())};
   }
@@ -43,24 +44,24 @@ Slope activate(const torch::nn::Module& layer, const Tensor& h) {
 }
 
 bool is_known(const torch::nn::Module& layer) {
-  if (layer.as<torch::nn::Linear>()) return true;
-  if (dynamic_cast<const DepthLinearImpl*>(&layer) || dynamic_cast<const DepthConcatImpl*>(&layer))
+  if (exactly<torch::nn::LinearImpl>(layer) || exactly<DepthLinearImpl>(layer) ||
+      exactly<DepthConcatImpl>(layer))
     return true;
   return activate(layer, torch::zeros({1})).value.defined();
 }
 
 std::shared_ptr<DepthSequentialImpl> chain_of(const Field& field) {
-  if (const auto* plain = dynamic_cast<const NetField*>(field.get())) {
+  if (const auto* plain = exactly<NetField>(*field)) {
     return std::dynamic_pointer_cast<DepthSequentialImpl>(plain->net);
   }
-  if (const auto* controlled = dynamic_cast<const ControlledField*>(field.get())) {
+  if (const auto* controlled = exactly<ControlledField>(*field)) {
     return std::dynamic_pointer_cast<DepthSequentialImpl>(controlled->net);
   }
   return nullptr;
 }
 
 Tensor control_of(const Field& field, const Tensor& s, const Tensor& x) {
-  const auto* controlled = dynamic_cast<const ControlledField*>(field.get());
+  const auto* controlled = exactly<ControlledField>(*field);
   if (!controlled) return {};
   require(x.defined(), "a controlled field needs a control, got none; pass a condition");
   return controlled->embedding ? controlled->embedding->forward(s, x) : x;
@@ -80,13 +81,13 @@ class Tangents {
   }
 
   void through(torch::nn::Module& layer, const Tensor& s) {
-    if (auto* linear = layer.as<torch::nn::Linear>()) return through(linear->weight, linear->bias);
-    if (auto* varying = dynamic_cast<DepthLinearImpl*>(&layer)) {
+    if (auto* linear = exactly<torch::nn::LinearImpl>(layer)) return through(linear->weight, linear->bias);
+    if (auto* varying = exactly<DepthLinearImpl>(layer)) {
       const Tensor psi = evaluate(varying->basis(), s, varying->weight.options());
       return through(torch::tensordot(psi, varying->weight, {0}, {0}),
                      varying->bias.defined() ? torch::tensordot(psi, varying->bias, {0}, {0}) : Tensor{});
     }
-    if (dynamic_cast<DepthConcatImpl*>(&layer)) return append(s.to(h_.options()).expand({h_.size(0), 1}));
+    if (exactly<DepthConcatImpl>(layer)) return append(s.to(h_.options()).expand({h_.size(0), 1}));
     const Slope next = activate(layer, h_);
     h_ = next.value;
     t_ = t_ * next.slope.unsqueeze(2);
@@ -128,7 +129,7 @@ bool is_plain_mlp(const Field& field) {
 
 Tensor mlp_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z) {
   const auto chain = chain_of(field);
-  const auto* controlled = dynamic_cast<const ControlledField*>(field.get());
+  const auto* controlled = exactly<ControlledField>(*field);
   const bool added = controlled && controlled->entry == ControlEntry::addition;
   const Tensor u = control_of(field, s, x);
   Tangents tangents(added ? z + u : z, z.size(1));

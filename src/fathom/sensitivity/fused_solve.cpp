@@ -109,6 +109,11 @@ FusedForward run_typed(const VectorField& field, const FlatField& flat, const Te
   return {.pass = std::move(pass), .solve = std::move(run)};
 }
 
+bool is_among(const std::vector<Tensor>& tensors, const Tensor& wanted) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const Tensor& tensor) { return tensor.is_same(wanted); });
+}
+
 }  // namespace
 
 std::string why_not_fused(const VectorField& field, const Tensor& z0, const Solver& solver,
@@ -128,6 +133,8 @@ std::string why_not_fused(const VectorField& field, const Tensor& z0, const Solv
     }
   }
   for (const Tensor& tensor : field.lowered.tensors) {
+    if (differentiated && tensor.requires_grad() && !is_among(field.parameters, tensor))
+      return "a weight is computed from other tensors";
     if (tensor.scalar_type() != z0.scalar_type()) return "state and parameters differ in type";
     if (!tensor.device().is_cpu()) return "a parameter is not on the processor";
   }
