@@ -5,7 +5,7 @@
 
 namespace fathom::app {
 
-/// 0: done; 1: it ran and the answer is no (a wrong gradient, a failed run); 2: the command could not be understood;
+/// 0: done; 1: it ran and failed, or a check failed (a wrong gradient); 2: the command could not be understood;
 /// 130: interrupted by Ctrl-C, what was done is saved.
 enum ExitCode { success = 0, failure = 1, usage_error = 2, interrupted = 130 };
 

@@ -1,4 +1,4 @@
-/// `fathom data NAME`: made data as CSV, and well-known image sets.
+/// `fathom data NAME`: synthetic data as CSV, and well-known image sets.
 #include <algorithm>
 #include <fstream>
 #include <iomanip>
@@ -95,10 +95,10 @@ void add_data(CLI::App& app) {
   command->add_option("--to", request->to,
                       "A CSV file (default: print it), or a folder for images (default: data/NAME)");
   command->add_option("--samples", toy.samples, "Points of a set")->check(CLI::PositiveNumber);
-  command->add_option("--classes", toy.classes, "Of spirals and gaussians")->check(CLI::PositiveNumber);
-  command->add_option("--dimensions", toy.dimensions, "Of spheres")->check(CLI::PositiveNumber);
+  command->add_option("--classes", toy.classes, "Classes (spirals, gaussians)")->check(CLI::PositiveNumber);
+  command->add_option("--dimensions", toy.dimensions, "Dimensions (spheres)")->check(CLI::PositiveNumber);
   command->add_option("--series", toy.series, "Trajectories")->check(CLI::PositiveNumber);
-  command->add_option("--points", toy.points, "Of each trajectory")->check(CLI::PositiveNumber);
+  command->add_option("--points", toy.points, "Points of each trajectory")->check(CLI::PositiveNumber);
   command->add_option("--duration", toy.duration, "Time from the first to the last point")
       ->check(CLI::PositiveNumber);
   command->add_flag("--irregular", toy.irregular, "Points at random times");

@@ -38,12 +38,12 @@ void add_figures(CLI::App& app) {
   CLI::App* command = app.add_subcommand("figures", "Write the figures of a finished run as SVG or PNG");
   command->add_option("run", request->run, "The run folder")->required();
   command->add_flag("--png", request->png, "PNG in place of SVG");
-  command->add_option("--figure", request->options.only, "Only these, counted from 1")->type_name("N");
+  command->add_option("--figure", request->options.only, "Only figure N, counted from 1")->type_name("N");
   command->add_option("--out", request->out, "Where to; default: the run folder")->type_name("DIR");
-  command->add_option("--width", request->options.width, "In CSS pixels; panels wrap to it")
+  command->add_option("--width", request->options.width, "Width in CSS pixels; panels wrap to it")
       ->check(CLI::Range(200, 4000))
       ->capture_default_str();
-  command->add_option("--scale", request->options.scale, "Pixels of a PNG for each of them")
+  command->add_option("--scale", request->options.scale, "PNG pixels per CSS pixel")
       ->check(CLI::Range(0.25, 8.0))
       ->capture_default_str();
   command->footer(

@@ -158,8 +158,10 @@ void add_forecast(CLI::App& app) {
   command->add_option("--from", request->from, "Table with the observations to start from")
       ->required()
       ->type_name("FILE");
-  command->add_option("--until", request->until, "The last time")->required();
-  command->add_option("--every", request->every, "Between two times")->required()->check(CLI::PositiveNumber);
+  command->add_option("--until", request->until, "Time at which the forecast ends")->required();
+  command->add_option("--every", request->every, "Interval between rows")
+      ->required()
+      ->check(CLI::PositiveNumber);
   command->add_option("--start", request->start,
                       "Start at the last observation up to this time; later ones judge the forecast. "
                       "Default: the last of all");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "commands.hpp"
 #include "experiments/experiment.hpp"
@@ -94,6 +95,27 @@ std::string verdict_table(const std::string& name, const std::vector<std::map<st
   return head + "\n" + rule + "\n" + rows;
 }
 
+/// "quick, 5 to 9"
+std::string seeds_of(const json& metrics) {
+  const std::string size = metrics.at("size").get<std::string>();
+  const auto first = metrics.at("seed").get<std::uint64_t>();
+  const json& verdicts = metrics.at("verdicts");
+  const std::string held = verdicts.empty() ? "" : without_seeds(verdicts[0].at("claim")).second;
+  if (held.empty()) return text(size, ", ", first);
+  constexpr std::string_view of = " of ";
+  return text(size, ", ", first, " to ", first + std::stoull(held.substr(held.find(of) + of.size())) - 1);
+}
+
+/// Those of every column, "default, 0; quick, 5 to 9".
+std::string all_seeds(const std::vector<std::map<std::string, json>>& all) {
+  std::set<std::string> different;
+  for (const auto& runs : all)
+    for (const auto& [name, metrics] : runs) different.insert(seeds_of(metrics));
+  std::string listed;
+  for (const std::string& each : different) listed += (listed.empty() ? "" : "; ") + each;
+  return listed;
+}
+
 /// The first figure of a run's page, of the last folder that has one, drawn small beside the document.
 std::optional<std::string> picture(const std::string& name, const std::vector<std::string>& folders,
                                    const path& docs) {
@@ -117,11 +139,11 @@ void write_documents(const Request& request) {
   for (const std::string& folder : request.runs) all.push_back(finished_runs(folder));
   const path docs = request.docs;
   make_run_folder(docs);
-  std::string verdicts =
+  std::string verdicts = text(
       "# Verdicts\n\nWhat `./fathom run all` found, written by `./fathom gallery` from the run folders. A "
-      "value is what was measured;\n"
-      "with several seeds it is their mean, and a claim holds when it does for at least four fifths of "
-      "them.\n";
+      "value is what was measured, with several seeds\n"
+      "their mean. A claim over several seeds holds if it holds for at least four fifths of them. Seeds: ",
+      all_seeds(all), ".\n");
   std::string gallery =
       "# Gallery\n\nOne picture of each experiment, written by `./fathom gallery`. `./fathom run NAME` makes "
       "the whole page, with a depth\n"

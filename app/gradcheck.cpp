@@ -117,7 +117,7 @@ void add_gradcheck(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--rtol", request->solver_tolerance, "Tolerance of the solves")
       ->check(CLI::PositiveNumber);
-  command->add_option("--tolerance", request->tolerance, "Largest relative error of a gradient")
+  command->add_option("--tolerance", request->tolerance, "Largest relative error that passes")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->footer(

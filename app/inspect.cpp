@@ -211,7 +211,7 @@ void add_inspect(CLI::App& app) {
   command->add_option("model", request->model, "A model.safetensors of `fathom train`")->required();
   command->add_option("--data", request->data,
                       "Table whose rows are carried along the flow; default: normal inputs");
-  command->add_flag("--json", request->json, "For machines");
+  command->add_flag("--json", request->json, "Print JSON");
   command->footer(
       "Examples:\n"
       "  fathom inspect runs/iris/model.safetensors\n"

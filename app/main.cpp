@@ -64,7 +64,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("fathom: Neural ODEs, opened up.\n", "fathom");
+  CLI::App app("fathom: train, run and inspect Neural ODEs.\n", "fathom");
   app.set_version_flag("--version", "fathom " FATHOM_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       "  fathom view                     look at the runs in a browser\n"
       "  fathom gradcheck                are the gradients right on this machine?\n"
       "  fathom solvers                  the Runge-Kutta methods and their orders\n\n"
-      "Exit codes: 0 done, 1 failed or the answer is no, 2 the command was not understood, 130 interrupted.");
+      "Exit codes: 0 done, 1 failed or a check failed, 2 the command was not understood, 130 interrupted.");
   int exit_code = fathom::app::success;
   fathom::app::add_list(app);
   fathom::app::add_run(app);

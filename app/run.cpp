@@ -187,13 +187,16 @@ void add_run(CLI::App& app) {
   CLI::Option* quick = command->add_flag("--quick", request->quick, "A small size: all in minutes");
   command->add_flag("--paper", request->paper, "The paper's own size, as long as it takes")->excludes(quick);
   command->add_option("--out", request->out, "The run folder; default runs/NAME")->type_name("DIR");
-  command->add_option("--seed", request->options.seed, "Of data and initial weights")->capture_default_str();
-  command->add_option("--seeds", request->seeds, "This many, from --seed on: means and deviations")
+  command->add_option("--seed", request->options.seed, "Seed of data and initial weights")
+      ->capture_default_str();
+  command
+      ->add_option("--seeds", request->seeds,
+                   "Run this many seeds from --seed on; report means and deviations")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
       ->capture_default_str();
   command
       ->add_option("--set", request->set,
-                   "A setting; `fathom list NAME` shows them, `all` gives it to those that have it")
+                   "Change a setting of `fathom list NAME`; with `all`, for the experiments that have it")
       ->type_name("KEY=VALUE");
   command->add_option("--solver", request->solver, "Another method; see `fathom solvers`")
       ->type_name("METHOD");

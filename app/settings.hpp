@@ -75,8 +75,9 @@ template <class Settings, class Visitor> void describe(Settings& settings, Visit
   visit("inputs", settings.inputs, "Columns to use; default: all others");
   visit("ignore", settings.ignore, "Columns to leave out");
   visit("missing", settings.missing, "Empty cells: refuse, or drop their rows");
-  visit("validation", settings.validation, "Fraction that chooses the best parameters; 0: none");
-  visit("test", settings.test, "Fraction kept apart and judged once, at the end");
+  visit("validation", settings.validation,
+        "Fraction of rows held out to select the best parameters; 0: none");
+  visit("test", settings.test, "Fraction of rows kept apart and judged once, at the end");
 
   visit.group("Model");
   visit("model", settings.model, "Network of the field: `mlp` and its hidden widths");
@@ -86,9 +87,9 @@ template <class Settings, class Visitor> void describe(Settings& settings, Visit
         "Parts joined by +: invariant, concat, galerkin:BASIS:N, stacked:N, hyper:N; control, "
         "control:addition");
   visit("order", settings.order, "2: positions and velocities");
-  visit("velocities", settings.velocities, "Where they start: zero or learned");
+  visit("velocities", settings.velocities, "Initial velocities: zero or learned");
   visit("head", settings.head, "linear or none; auto: linear where there are labels or targets");
-  visit("depth", settings.depth, "S, where the flow ends");
+  visit("depth", settings.depth, "Depth S at which the flow ends");
   visit("precision", settings.precision, "float32 or float64");
 
   visit.group("Solver");
@@ -107,17 +108,17 @@ template <class Settings, class Visitor> void describe(Settings& settings, Visit
   visit("iterations", settings.iterations, "Steps of the optimiser");
   visit("batch", settings.batch, "Rows (series: windows) an iteration; 0: all rows, or 32 windows");
   visit("optimizer", settings.optimizer, "adam, adamw, sgd or lbfgs");
-  visit("learning-rate", settings.learning_rate, "0: 1 for lbfgs, 0.01 for the others");
-  visit("weight-decay", settings.weight_decay, "Of adam, adamw and sgd");
-  visit("momentum", settings.momentum, "Of sgd");
+  visit("learning-rate", settings.learning_rate, "Learning rate; 0: 1 for lbfgs, 0.01 for the others");
+  visit("weight-decay", settings.weight_decay, "Weight decay (adam, adamw, sgd)");
+  visit("momentum", settings.momentum, "Momentum (sgd)");
   visit("schedule", settings.schedule, "constant, step:EVERY:FACTOR, cosine or cosine:FLOOR");
   visit("warm-up", settings.warm_up, "Iterations in which the learning rate rises");
   visit("clip", settings.clip, "Largest norm of the gradient; 0: any");
-  visit("validate-every", settings.validate_every, "Iterations");
+  visit("validate-every", settings.validate_every, "Iterations between validations");
   visit("patience", settings.patience, "Stop after so many validations without a new best; 0: never");
-  visit("time-budget", settings.time_budget, "Seconds; 0: no limit");
-  visit("checkpoint-every", settings.checkpoint_every, "Seconds");
-  visit("seed", settings.seed, "Of the split, the initial weights and the order of data");
+  visit("time-budget", settings.time_budget, "Seconds of training; 0: no limit");
+  visit("checkpoint-every", settings.checkpoint_every, "Seconds between checkpoints");
+  visit("seed", settings.seed, "Seed of the split, the initial weights and the order of data");
 }
 
 /// Throws InvalidArgument with one sentence; an unknown key names the nearest. A relative `data` is beside the file.

@@ -210,11 +210,11 @@ void add_train(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App* command = app.add_subcommand("train", "Train a model on a table");
   add_flags(*command);
-  command->add_option("--config", request->config, "Settings from a file; flags come on top")
+  command->add_option("--config", request->config, "Settings from a file; flags override it")
       ->type_name("FILE");
   command->add_option("--out", request->out, "The run folder; default runs/ and the name of the table")
       ->type_name("DIR");
-  command->add_option("--resume", request->resume, "Go on with the run in this folder, bit for bit")
+  command->add_option("--resume", request->resume, "Resume the run in this folder, bit for bit")
       ->type_name("DIR");
   command->add_flag("--force", request->force, "Replace the run that is in the folder");
   command->add_flag("--quiet", request->quiet, "No progress, only the result");

@@ -36,8 +36,7 @@ void add_view(CLI::App& app) {
   CLI::App* command = app.add_subcommand("view", "Look at runs in a browser, also while they train");
   command->add_option("folders", request->folders, "Run folders, or folders that hold them")
       ->capture_default_str();
-  command->add_option("--port", request->server.port, "Where to listen; 0: any that is free")
-      ->capture_default_str();
+  command->add_option("--port", request->server.port, "Port; 0 picks a free one")->capture_default_str();
   command
       ->add_option("--address", request->server.address,
                    "Which of this machine's addresses; 0.0.0.0: all, for everybody on the network")

@@ -80,7 +80,7 @@ void run_approximation(Run& run) {
 Experiment approximation() {
   return {.id = "E11",
           .name = "approximation",
-          .title = "Approximating what a network can",
+          .title = "Representing any function a network can",
           .summary = "an augmented Neural ODE that answers exactly what its network answers",
           .claim =
               "With one more dimension a Neural ODE can approximate whatever its network can: the field that "

@@ -160,8 +160,8 @@ void run_conditional_flow(Run& run) {
     figure.panels.push_back(density_panel(model, both, run.solver()));
     if (model.name != "data-controlled") continue;
     run.claim_below("data-controlled: means of both conditions within 5 %", judgement.mean_error, 0.05);
-    run.claim_below("data-controlled: deviations of both conditions within 5 %", judgement.deviation_error,
-                    0.05);
+    run.claim_below("data-controlled: standard deviations of both conditions within 5 %",
+                    judgement.deviation_error, 0.05);
     run.claim_below("data-controlled: KL divergence from both targets below 0.01", judgement.divergence,
                     0.01);
     run.claim_above("the trace alone is not the likelihood: mean difference in nats at least 0.001",
@@ -176,16 +176,16 @@ void run_conditional_flow(Run& run) {
            .idea = "On the left of each panel the priors, on the right what the flow makes of their "
                    "samples, cut at twice the height of the targets, which are dashed. To swap two densities "
                    "the paths must cross.",
-           .finding = text(
-               "With data control the larger KL divergence of the two conditions is ",
-               report::readable(controlled_result.divergence), "; without, it is ",
-               report::readable(plain_result.divergence), ". The mean of dT/du is ",
-               report::readable(run.figure("data-controlled", "dT/du")),
-               ": near 1 a density is shifted, as the paper saw it, near -1 it is turned over. The exact "
-               "likelihood, ",
-               report::readable(run.figure("data-controlled", "exact log-likelihood")),
-               " nats a sample, allows both; the trace alone would call it ",
-               report::readable(run.figure("data-controlled", "trace-only value")), ".")},
+           .finding =
+               text("With data control the larger KL divergence of the two conditions is ",
+                    report::readable(controlled_result.divergence), "; without, it is ",
+                    report::readable(plain_result.divergence), ". The mean of dT/du is ",
+                    report::readable(run.figure("data-controlled", "dT/du")),
+                    ": near 1 a density is shifted, as the paper saw it, near -1 it is reversed. The exact "
+                    "likelihood, ",
+                    report::readable(run.figure("data-controlled", "exact log-likelihood")),
+                    " nats a sample, allows both; the trace alone would call it ",
+                    report::readable(run.figure("data-controlled", "trace-only value")), ".")},
           figure));
 }
 

@@ -155,6 +155,7 @@ TEST(GalleryCommand, WritesWhatTheRunsFound) {
   const std::string verdicts((std::istreambuf_iterator<char>(file)), {});
   EXPECT_TRUE(contains(verdicts, "| claim | threshold | quick |")) << verdicts;
   EXPECT_TRUE(contains(verdicts, "one closed disc")) << verdicts;
+  EXPECT_TRUE(contains(verdicts, "Seeds: quick, 0.")) << verdicts;
   EXPECT_TRUE(std::filesystem::exists(docs / "gallery.md"));
 }
 

@@ -56,8 +56,9 @@ class NeuralOdeImpl : public torch::nn::Module {
   /// z(S) with a control of its own: a condition, a label, any tensor with the batch of x.
   Tensor forward_with(const Tensor& x, const Tensor& control);
   /// The loss of head(z(S)) against y: the same as `mse_loss(head(forward(x)), y)` or `cross_entropy(...)`, to rounding. Where field
-  /// and head have kernels it is one piece, forwards and backwards, without a graph in between: small models train up to twice as
-  /// fast. The head stays the caller's: its parameters go to the optimiser with those of the ode. Labels are 0, 1, ...; none is ignored.
+  /// and head have kernels it is one piece, forwards and backwards, without a graph in between: small models train
+  /// faster. The head stays the caller's: its parameters go to the optimiser with those of the ode. Labels are 0, 1, ...; none is
+  /// ignored.
   ///   backward(ode->loss(x, y, {.head = head}));  // or ....backward(): the same through torch's engine, which takes its time
   Tensor loss(const Tensor& x, const Tensor& y, const Answer& answer = {});
   /// The mean over the samples of the running losses' sum: the same as `solve(x).running_loss[-1].sum() / batch`, to rounding, and
