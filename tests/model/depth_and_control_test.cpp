@@ -196,5 +196,26 @@ TEST_F(DepthAndControl, GradientsAreOfTheWeightsThatWereSolvedWithWhereTheModule
   }
 }
 
+TEST_F(DepthAndControl, AControlThatChangesInPlaceBeforeTheGradientIsAnErrorOrDoesNotMatter) {
+  const auto net = network(4, 2);
+  for (const auto& [name, sensitivity] : all_sensitivities()) {
+    if (std::holds_alternative<Unrolled>(sensitivity)) continue;  // a graph of torch's, which looks by itself
+    for (bool fused : {true, false}) {
+      NeuralOde ode(controlled(net), {.solver = tight, .sensitivity = sensitivity});
+      ode->options().solver.fused = fused;
+      const Tensor start = x.clone().requires_grad_(), control = x.clone();
+      const Tensor expected = gradient(ode->forward_with(start, control).square().sum(), start);
+      const Tensor loss = ode->forward_with(start, control).square().sum();
+      const bool has_copy = ode->report().engine == "fused";
+      control.mul_(2);
+      if (has_copy) {
+        EXPECT_TRUE(torch::equal(gradient(loss, start), expected)) << name;
+      } else {
+        EXPECT_THROW(gradient(loss, start), c10::Error) << name;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fathom::testing

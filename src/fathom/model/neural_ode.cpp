@@ -15,7 +15,11 @@ bool keeps_graph(const Sensitivity& sensitivity) { return std::holds_alternative
 /// Adds a tensor that the field reads besides its weights. It may be the output of other layers, even of this very module:
 /// the field then sees a copy that is a leaf, and its gradient goes on to the original.
 Tensor add_input(VectorField& field, const Tensor& input, const Sensitivity& sensitivity) {
-  if (!input.defined() || !input.requires_grad()) return input;
+  if (!input.defined()) return input;
+  if (!input.requires_grad()) {
+    field.constants.push_back(input);
+    return input;
+  }
   const Tensor seen = keeps_graph(sensitivity) ? input : input.detach().requires_grad_();
   field.parameters.push_back(seen);
   field.sources.push_back(input);

@@ -64,6 +64,9 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     // Saved for the check that nobody changed them in place before the gradient is taken.
     std::vector<Tensor> inputs = {start, depths};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+    // The fused engine has copies of what it reads for each sample.
+    const std::vector<Tensor>& constants = solve.given.constants;
+    if (!solve.fused) inputs.insert(inputs.end(), constants.begin(), constants.end());
     context->save_for_backward(inputs);
     torch::autograd::variable_list outputs;
     for (std::size_t part = 0; part < solve.field.parts.size(); ++part) {
@@ -81,8 +84,8 @@ class SolveFunction : public torch::autograd::Function<SolveFunction> {
     auto capsule = context->saved_data["request"].toCapsule();
     const auto& solve = static_cast<const SolveRequest&>(*capsule);
     Wanted wanted{.depths = context->needs_input_grad(1)};
-    for (std::size_t i = 2; i < inputs.size(); ++i) {
-      wanted.parameters.push_back(inputs[i].requires_grad() && !listed_before(solve.field.parameters, i - 2));
+    for (std::size_t i = 0; i < solve.field.parameters.size(); ++i) {
+      wanted.parameters.push_back(inputs[2 + i].requires_grad() && !listed_before(solve.field.parameters, i));
     }
     const Tensor upstream = joined(solve, grads);
     Gradients gradients = std::visit(

@@ -30,12 +30,15 @@ struct VectorField {
   /// seen from the right side whatever the type of the state; torch mixes it freely with float32 states.
   std::function<Tensor(const Tensor& s, const Tensor& z)> rate;
 
-  /// Tensors besides z that f or l depend on and that want a gradient: weights, controls. Others are constants.
+  /// Tensors besides z that f or l depend on and that want a gradient: weights, controls.
   std::vector<Tensor> parameters = {};
 
   /// Where the gradients of `parameters` go; empty: to the parameters themselves. A parameter that is itself computed from
   /// others is given as a detached copy above and as it is here.
   std::vector<Tensor> sources = {};
+
+  /// Tensors besides those that f or l read. Nobody may change them in place before the gradient is taken, and whoever does is told.
+  std::vector<Tensor> constants = {};
 
   /// Depths at which f jumps; the solver lands on them and evaluates f on the proper side.
   std::vector<double> break_points = {};
