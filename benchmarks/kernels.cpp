@@ -1,10 +1,11 @@
 /// Kernels of the fused engine, on one tile, beside what they could have been built on. Counters: flop/s for products,
-/// numbers a second for functions. Eigen is always there; oneDNN and libxsmm join where the build finds them.
+/// numbers a second for functions. Those of Eigen, Highway, oneDNN and libxsmm join that the build finds.
 ///
+///   apt-get install libeigen3-dev libhwy-dev libdnnl-dev libxsmm-dev
 ///   build/release/benchmarks/kernels --benchmark_filter=product
 #include <benchmark/benchmark.h>
 
-#include <Eigen/Core>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -13,6 +14,13 @@
 #include "fathom/fused/program.hpp"
 #include "fathom/fused/weights.hpp"
 
+#ifdef FATHOM_HAS_EIGEN
+#include <Eigen/Core>
+#endif
+#ifdef FATHOM_HAS_HIGHWAY
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+#endif
 #ifdef FATHOM_HAS_XSMM
 #include <libxsmm.h>
 #endif
@@ -77,6 +85,7 @@ void product_fathom(benchmark::State& state) {
   state.SetLabel(best_kernels<float>().name);
 }
 
+#ifdef FATHOM_HAS_EIGEN
 void product_eigen(benchmark::State& state) {
   const std::int64_t inputs = state.range(0), outputs = state.range(1);
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -90,6 +99,66 @@ void product_eigen(benchmark::State& state) {
   }
   count_flops(state, 2.0 * double(inputs * outputs * width));
 }
+
+#endif
+
+#ifdef FATHOM_HAS_HIGHWAY
+namespace hn = hwy::HWY_NAMESPACE;
+const hn::ScalableTag<float> lanes;
+
+/// `rows` outputs by two vectors of samples in registers, as in our own kernels.
+template <std::size_t rows>
+void highway_block(const float* weight, const float* bias, const float* x, std::size_t inputs, float* y) {
+  const std::size_t step = hn::Lanes(lanes);
+  for (std::size_t at = 0; at < std::size_t(width); at += 2 * step) {
+    std::array<std::array<hn::Vec<decltype(lanes)>, 2>, rows> sums;
+    for (std::size_t o = 0; o < rows; ++o) sums[o] = {hn::Set(lanes, bias[o]), hn::Set(lanes, bias[o])};
+    for (std::size_t i = 0; i < inputs; ++i) {
+      const auto first = hn::LoadU(lanes, x + i * std::size_t(width) + at);
+      const auto second = hn::LoadU(lanes, x + i * std::size_t(width) + at + step);
+      for (std::size_t o = 0; o < rows; ++o) {
+        const auto factor = hn::Set(lanes, weight[o * inputs + i]);
+        sums[o] = {hn::MulAdd(factor, first, sums[o][0]), hn::MulAdd(factor, second, sums[o][1])};
+      }
+    }
+    for (std::size_t o = 0; o < rows; ++o) {
+      hn::StoreU(sums[o][0], lanes, y + o * std::size_t(width) + at);
+      hn::StoreU(sums[o][1], lanes, y + o * std::size_t(width) + at + step);
+    }
+  }
+}
+
+void product_highway(benchmark::State& state) {
+  const std::size_t inputs = std::size_t(state.range(0)), outputs = std::size_t(state.range(1));
+  const auto weight = numbers(inputs * outputs), bias = numbers(outputs),
+             x = numbers(inputs * std::size_t(width));
+  std::vector<float> y(outputs * std::size_t(width));
+  for (auto _ : state) {
+    std::size_t o = 0;
+    const auto block = [&]<std::size_t rows>() {
+      highway_block<rows>(weight.data() + o * inputs, bias.data() + o, x.data(), inputs,
+                          y.data() + o * std::size_t(width));
+      o += rows;
+    };
+    while (o + 6 <= outputs) block.template operator()<6>();
+    while (o + 2 <= outputs) block.template operator()<2>();
+    while (o < outputs) block.template operator()<1>();
+    benchmark::DoNotOptimize(y.data());
+  }
+  count_flops(state, 2.0 * double(inputs * outputs) * double(width));
+}
+
+void tanh_highway(benchmark::State& state) {
+  const auto x = numbers(64 * 64);
+  std::vector<float> y(x.size());
+  for (auto _ : state) {
+    for (std::size_t at = 0; at < x.size(); at += hn::Lanes(lanes))
+      hn::StoreU(hn::Tanh(lanes, hn::LoadU(lanes, x.data() + at)), lanes, y.data() + at);
+    benchmark::DoNotOptimize(y.data());
+  }
+  state.SetItemsProcessed(state.iterations() * std::int64_t(x.size()));
+}
+#endif
 
 #ifdef FATHOM_HAS_XSMM
 void product_xsmm(benchmark::State& state) {
@@ -131,6 +200,7 @@ void function_fathom(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * std::int64_t(x.size()));
 }
 
+#ifdef FATHOM_HAS_EIGEN
 void tanh_eigen(benchmark::State& state) {
   const Eigen::ArrayXf x = Eigen::ArrayXf::Random(64 * 64);
   Eigen::ArrayXf y(x.size());
@@ -140,13 +210,21 @@ void tanh_eigen(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * x.size());
 }
+#endif
 
 void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Args({2, 32})->Args({32, 2})->Args({64, 64})->Args({512, 512});
 }
 
 BENCHMARK(product_fathom)->Apply(shapes);
+#ifdef FATHOM_HAS_EIGEN
 BENCHMARK(product_eigen)->Apply(shapes);
+BENCHMARK(tanh_eigen);
+#endif
+#ifdef FATHOM_HAS_HIGHWAY
+BENCHMARK(product_highway)->Apply(shapes);
+BENCHMARK(tanh_highway);
+#endif
 #ifdef FATHOM_HAS_XSMM
 BENCHMARK(product_xsmm)->Apply(shapes);
 #endif
@@ -157,6 +235,5 @@ BENCHMARK(function_fathom)
     ->Arg(int(FunctionKind::tanh))
     ->Arg(int(FunctionKind::softplus))
     ->Arg(int(FunctionKind::elu));
-BENCHMARK(tanh_eigen);
 
 }  // namespace

@@ -30,7 +30,17 @@ endforeach()
 
 # What the kernels could have been built on, for comparison: at its best, so for the very processor.
 target_compile_options(kernels PRIVATE -march=native -Wno-maybe-uninitialized)  # gcc 12 warns of its own intrinsics
-target_link_libraries(kernels PRIVATE Eigen3::Eigen)
+find_package(Eigen3 3.3 QUIET NO_MODULE)
+if(Eigen3_FOUND)
+  target_compile_definitions(kernels PRIVATE FATHOM_HAS_EIGEN)
+  target_link_libraries(kernels PRIVATE Eigen3::Eigen)
+endif()
+find_library(highway_library hwy)
+find_path(highway_include hwy/highway.h)
+if(highway_library AND highway_include)
+  target_compile_definitions(kernels PRIVATE FATHOM_HAS_HIGHWAY)
+  target_link_libraries(kernels PRIVATE ${highway_library})
+endif()
 find_library(dnnl_library dnnl)
 find_path(dnnl_include oneapi/dnnl/dnnl.h)
 if(dnnl_library AND dnnl_include)

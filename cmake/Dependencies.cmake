@@ -1,7 +1,6 @@
-# Everything found outside the tree. GoogleTest and Google Benchmark are looked for where they are used.
+# Everything found outside the tree. GoogleTest and what benchmarks need are looked for where they are used.
 
 find_package(Threads REQUIRED)
-find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 

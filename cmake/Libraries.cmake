@@ -21,8 +21,8 @@ function(fathom_library target sources)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
-  # Used in source files only, so an installed fathom does not ask for them.
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  # Used in source files only, so an installed fathom does not ask for it.
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
   fathom_warnings(${target})
   target_compile_options(${target} PRIVATE -Wconversion -Wsign-conversion)
 endfunction()
