@@ -1,36 +1,13 @@
 #include "fathom/fused/engine.hpp"
 
-#include <array>
 #include <cmath>
 
+#include "fathom/fused/adjoint_sums.hpp"
 #include "fathom/fused/combination.hpp"
 #include "fathom/fused/pool.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom::fused {
-
-template <class T> struct AdjointSums {
-  struct Block {
-    Buffer<T> values;                      // (gradient)
-    std::vector<MatrixGradient<T>> views;  // into it, and into the stage gradient of its thread
-  };
-  /// At the first stage and at the end-rate stage, unscaled; weighted by h b_i over the rest. What was last in an accepted
-  /// step is first in the next one.
-  template <class B> struct Ends {
-    B first, last, inner;
-    B& at(std::size_t stage, std::size_t end_rate_stage) {
-      return stage == 0 ? first : stage == end_rate_stage ? last : inner;
-    }
-  };
-  std::vector<Ends<Block>> by_thread;
-  Ends<Buffer<T>> inputs;  // (input rows) of every tile
-  std::vector<double> total;
-  Buffer<T> total_inputs;
-};
-
-template <class T> void clear(Buffer<T>& buffer) {
-  std::fill(buffer.data(), buffer.data() + buffer.size(), T(0));
-}
 
 template <class T>
 Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved)
@@ -61,32 +38,13 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
   const std::size_t width = std::size_t(problem.tiles.widest());
   const std::size_t stage_rows = std::size_t(code_.register_rows + code_.passing_rows);
   for (int thread = 0; thread < problem.threads; ++thread) {
-    scratch_.push_back(
-        {.registers = Buffer<T>::raw(width * stage_rows),
-         .adjoints = Buffer<T>::raw(options_.adjoint ? width * stage_rows : 0),
-         .argument = Buffer<T>::raw(width * std::size_t(rows_)),
-         .seed = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
-         .inputs = Buffer<T>(options_.adjoint ? width * std::size_t(code_.input_rows) : 0),
-         .stage_gradient = Buffer<T>(options_.adjoint ? problem.weights.stage_gradient_size() : 0),
-         .by_sample = std::vector<double>(width)});
+    scratch_.push_back({.registers = Buffer<T>::raw(width * stage_rows),
+                        .adjoints = Buffer<T>::raw(options_.adjoint ? width * stage_rows : 0),
+                        .argument = Buffer<T>::raw(width * std::size_t(rows_)),
+                        .seed = Buffer<T>::raw(options_.adjoint ? width * std::size_t(code_.rate_rows) : 0),
+                        .by_sample = std::vector<double>(width)});
   }
-  if (options_.adjoint) {
-    sums_ = std::make_unique<AdjointSums<T>>();
-    const std::size_t size = problem.weights.gradient_size();
-    for (Scratch& scratch : scratch_) {
-      const auto block = [&] {
-        typename AdjointSums<T>::Block made{Buffer<T>(size), {}};
-        made.views = problem.weights.views({made.values.data(), size},
-                                           {scratch.stage_gradient.data(), scratch.stage_gradient.size()});
-        return made;
-      };
-      sums_->by_thread.push_back({block(), block(), block()});
-    }
-    const std::size_t inputs = problem.inputs.size();
-    sums_->inputs = {Buffer<T>(inputs), Buffer<T>(inputs), Buffer<T>(inputs)};
-    sums_->total.resize(size);
-    sums_->total_inputs = Buffer<T>(inputs);
-  }
+  if (options_.adjoint) sums_ = std::make_unique<AdjointSums<T>>(problem, *options_.method);
   course_.stride = options_.keep_every;
   course_.unpacked_start = start;
   pack_start();
@@ -199,30 +157,14 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
     T* row = scratch.seed.data() + std::size_t(r) * std::size_t(frame.width);
     std::fill(row + problem_.tiles.samples(tile), row + frame.width, T(0));
   }
-  const std::size_t index = summed.value_or(0);
-  const bool is_inner = index != 0 && index != end_rate_stage_;
-  const T share = !summed ? T(0) : is_inner ? T(course_.step.size() * options_.method->b[index]) : T(1);
-  auto& block = sums_->by_thread[std::size_t(thread)].at(index, end_rate_stage_);
-  clear(scratch.stage_gradient);
-  clear(scratch.inputs);
   frame.adjoints[int(Bank::registers)] = scratch.adjoints.data();
   frame.adjoints[int(Bank::passing)] =
       scratch.adjoints.data() + std::size_t(code_.register_rows) * std::size_t(frame.width);
-  frame.adjoints[int(Bank::inputs)] = scratch.inputs.data();
   frame.adjoints[int(Bank::rate)] = scratch.seed.data();
-  frame.gradients = share == 0 ? nullptr : block.views.data();
-  frame.gradient_scale = share;
+  sums_->begin_stage(thread, summed, course_.step.size(), frame);
   problem_.kernels.pull_back(code_, frame);
   std::copy(scratch.adjoints.data(), scratch.adjoints.data() + half, rate + half);
-  if (share == 0) return;
-  if (scratch.stage_gradient.size() > 0) {
-    problem_.weights.spread({&at, scratch.stage_gradient.data()},
-                            std::span<T>(block.values.data(), block.values.size()));
-  }
-  const std::size_t size = std::size_t(code_.input_rows) * std::size_t(frame.width);
-  T* inputs = sums_->inputs.at(index, end_rate_stage_).data() + problem_.tiles.begin(tile, code_.input_rows);
-  const T* one = scratch.inputs.data();
-  if (size > 0) problem_.kernels.combine(inputs, inputs, &one, &share, 1, size);
+  sums_->end_stage(tile, thread, at, frame);
 }
 
 template <class T>
@@ -260,10 +202,7 @@ template <class T> bool Engine<T>::prepare_first_rate(const ode::Step& step) {
   if (!is_known) {
     prepare(0, step.stage_depth(0));
     ++course_.evaluations;
-    if (sums_) {
-      for (auto& part : sums_->by_thread) clear(part.first.values);
-      clear(sums_->inputs.first);
-    }
+    if (sums_) sums_->begin_first_stage();
   }
   return is_known;
 }
@@ -401,10 +340,7 @@ template <class T> ode::TrialError Engine<T>::attempt(const ode::Step& step) {
   for (std::size_t i = 1; i < method.stages(); ++i) prepare(i, step.stage_depth(method.c[i]));
   course_.evaluations += std::int64_t(method.stages()) - 1;
   course_.known_stages = method.stages();
-  if (sums_) {
-    for (auto& part : sums_->by_thread) clear(part.inner.values), clear(part.last.values);
-    clear(sums_->inputs.inner), clear(sums_->inputs.last);
-  }
+  if (sums_) sums_->begin_step();
   for_each_tile([&](std::int64_t tile, int thread) {
     const T* from = state_.data() + begin(tile);
     T* candidate = candidate_.data() + begin(tile);
@@ -451,31 +387,11 @@ template <class T> void Engine<T>::accept() {
   if (is_recorded && course_.start_room) thin_starts();
   course_.has_dense_stages = stage_count_ == options_.method->stages();
   course_.rate_known_at = first_same_as_last_ ? RateKnown::at_end_rate_stage : RateKnown::nowhere;
-  if (sums_) accept_sums();
-}
-
-template <class T> void Engine<T>::accept_sums() {
-  const std::vector<double>& b = options_.method->b;
-  const double first = course_.step.size() * b[0];
-  const double last = first_same_as_last_ ? course_.step.size() * b[end_rate_stage_] : 0;
-  for (auto& part : sums_->by_thread) {
-    for (std::size_t n = 0; n < sums_->total.size(); ++n) {
-      sums_->total[n] += first * double(part.first.values.data()[n]) + double(part.inner.values.data()[n]) +
-                         last * double(part.last.values.data()[n]);
-    }
-    if (first_same_as_last_) std::swap(part.first, part.last);
-  }
-  auto& inputs = sums_->inputs;
-  const std::array<const T*, 3> terms = {inputs.first.data(), inputs.inner.data(), inputs.last.data()};
-  const std::array<T, 3> weights = {T(first), T(1), T(last)};
-  T* total = sums_->total_inputs.data();
-  problem_.kernels.combine(total, total, terms.data(), weights.data(), 3, sums_->total_inputs.size());
-  if (first_same_as_last_) inputs.first.swap(inputs.last);
+  if (sums_) sums_->accept(course_.step.size());
 }
 
 template <class T> void Engine<T>::add_sums(std::vector<double>& gradient, Buffer<T>& inputs) const {
-  for (std::size_t n = 0; n < gradient.size(); ++n) gradient[n] += sums_->total[n];
-  for (std::size_t n = 0; n < inputs.size(); ++n) inputs.data()[n] += sums_->total_inputs.data()[n];
+  sums_->add_to(gradient, inputs);
 }
 
 /// One more start was kept; beyond the budget every second one goes.

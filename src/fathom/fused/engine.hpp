@@ -1,9 +1,9 @@
 /// The loop's engine for fields that are programs: all stages of a step on one tile of samples before the next tile starts,
-/// so that a step stays in the nearest cache. No allocation and no call of a framework in a step, but what a Sequel does in the last,
-/// and the list that a function of depth gives its values in.
+/// so that a step stays in the nearest cache. A step allocates nothing and calls no framework, except in the Sequel of the last step
+/// and in the lists that functions of depth return.
 ///
 ///   Problem<float> problem{...};
-///   Engine<float> engine(problem, solver...);
+///   Engine<float> engine(problem, {.method = dopri5(), .adaptive = AdaptiveSteps{}}, start, saved);
 ///   integrate(engine, plan, depths);
 #pragma once
 
@@ -19,8 +19,7 @@
 
 namespace fathom::fused {
 
-/// Sums of a' df/dtheta over a step of the continuous adjoint, kept apart until the step is accepted.
-template <class T> struct AdjointSums;
+template <class T> class AdjointSums;
 
 struct EngineOptions {
   ode::Method method = {};
@@ -88,7 +87,6 @@ template <class T> class Engine {
     pack_start();
     return state_;
   }
-  std::int32_t rows() const { return rows_; }
   std::size_t bytes() const;  ///< that it holds
   /// Continues from a packed state, as if the solve had come to it by itself.
   void restart(const T* packed);
@@ -119,7 +117,7 @@ template <class T> class Engine {
     bool are_read = false;  // by the way back, or by nobody
   };
   struct Scratch {
-    Buffer<T> registers, adjoints, argument, seed, inputs, stage_gradient;
+    Buffer<T> registers, adjoints, argument, seed;
     std::vector<double> by_sample;
   };
 
@@ -160,7 +158,6 @@ template <class T> class Engine {
   /// The norm from what the tiles found with divisor 1; where squares left the range of numbers, taken again.
   double checked_norm(std::vector<TileError>& found, const Buffer<T>& values, const Buffer<T>& other);
   double norm_of_tiles(const std::vector<TileError>& found, double divisor) const;
-  void accept_sums();
   void thin_starts();
   void take_room();
   void pack_start();

@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "fathom/fused/combination.hpp"
 #include "fathom/fused/pool.hpp"
-#include "fathom/fused/step_plan.hpp"
+#include "fathom/fused/step_pullback.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom::fused {
@@ -22,30 +21,23 @@ template <class T> class Sweep {
       : pass_(pass),
         problem_(*pass.problem),
         method_(*pass.method),
-        code_(problem_.code()),
         end_rate_stage_(method_.end_rate_stage().value_or(0)),
         saved_adjoints_(saved_adjoints),
+        step_(problem_, method_, pass.layout, saved_adjoints),
         wanted_(wanted),
         needed_for_end_(needed_stages(method_, /*with_inside=*/false)),
         needed_inside_(needed_stages(method_, /*with_inside=*/true)),
         varies_(problem_.program->varies_with_depth()) {
-    const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
-    require(stages <= most_stages, "a method has at most ", most_stages, " stages here, got ", stages);
+    require(method_.c.size() <= most_stages, "a method has at most ", most_stages, " stages here, got ",
+            method_.c.size());
     for (int thread = 0; thread < problem_.threads; ++thread) {
-      workers_.push_back({.registers = Buffer<T>::raw(width * stage_rows() * stages),
-                          .adjoints = Buffer<T>::raw(width * stage_rows()),
-                          .rates = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
-                          .pulled = Buffer<T>::raw(width * std::size_t(code_.rate_rows) * stages),
-                          .seed = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
-                          .points = Buffer<T>::raw(width * std::size_t(code_.rate_rows)),
+      workers_.push_back({.scratch = step_.scratch(wanted.depths),
                           .gradient = Buffer<T>(problem_.weights.gradient_size()),
                           .stage_gradients = {},
-                          .depth_adjoint = Buffer<T>(wanted.depths ? width : 0),
                           .total = std::vector<double>(problem_.weights.gradient_size()),
                           .moves = {},
                           .depths = std::vector<double>(wanted.depths ? pass.given : 0)});
     }
-    if (!varies_) problem_.weights.prepare(0, false, constant_);
   }
 
   /// One step that is still under way, whose end has its adjoint in adjoint_begin().
@@ -65,7 +57,8 @@ template <class T> class Sweep {
     begin_group(last_);
   }
   T* registers_of_last(std::int64_t tile, int thread, std::size_t index) {
-    return last_.front().needs(index) ? near_registers(workers_[std::size_t(thread)], tile, index) : nullptr;
+    if (!last_.front().needs(index)) return nullptr;
+    return step_.near_registers(workers_[std::size_t(thread)].scratch, tile, index);
   }
   void tile_of_last(std::int64_t tile, int thread) { walk_tile(last_, tile, thread); }
   SweepResult<T> finish_last() {
@@ -75,18 +68,15 @@ template <class T> class Sweep {
     return std::move(result_);
   }
   Buffer<T>& adjoint() { return adjoint_; }
-  T* adjoint_begin(std::int64_t tile) const {
-    return const_cast<T*>(adjoint_.data()) + problem_.tiles.begin(tile, code_.rate_rows);
+  T* adjoint_begin(std::int64_t tile) {
+    return adjoint_.data() + problem_.tiles.begin(tile, problem_.rows());
   }
 
   std::size_t bytes() const {
     std::size_t bytes = adjoint_.bytes();
     for (const Worker& worker : workers_) {
-      for (const Buffer<T>* buffer :
-           {&worker.registers, &worker.adjoints, &worker.rates, &worker.pulled, &worker.seed, &worker.points,
-            &worker.gradient, &worker.stage_gradients})
-        bytes += buffer->bytes();
-      bytes += worker.total.size() * sizeof(double);
+      bytes += worker.scratch.bytes() + worker.gradient.bytes() + worker.stage_gradients.bytes() +
+               worker.total.size() * sizeof(double);
     }
     return bytes;
   }
@@ -131,22 +121,16 @@ template <class T> class Sweep {
   }
 
   struct Worker {
-    Buffer<T> registers;  // (stages, registers and passing rows) of a tile
-    Buffer<T> adjoints;   // (registers and passing rows)
-    Buffer<T> rates;      // (stages, rows): k_i
-    Buffer<T> pulled;     // (stages, rows): dL/d(argument of stage i)
-    Buffer<T> seed;       // (rows): dL/dk_i
-    Buffer<T> points;     // (rows): dL/d(a saved state)
-    Buffer<T> gradient;   // of weights that do not vary, for one tile
-    Buffer<T>
-        stage_gradients;  // of weights that vary, at each stage of the group's steps, for all tiles of the thread
-    Buffer<T> depth_adjoint;
+    StepScratch<T> scratch;
+    Buffer<T> gradient;  // of weights that do not vary, for one tile
+    /// Of weights that vary, at each stage of the group's steps, for all tiles of the thread.
+    Buffer<T> stage_gradients;
     std::vector<double> total;     // of all tiles of the thread
     bool has_total = false;        // or had it no tile yet?
     std::vector<StepMoves> moves;  // (steps of the group)
     std::vector<double> depths;    // (given): dL/d(saved depth), of those inside steps
-    std::vector<MatrixGradient<T>> views =
-        {};  // into both, for each of those stages; one set where nothing varies
+    /// Into both, for each of those stages; one set where nothing varies.
+    std::vector<MatrixGradient<T>> views = {};
   };
 
   /// Where the steps before `end` begin whose starts are all kept, or that lie behind one kept start.
@@ -258,8 +242,19 @@ template <class T> class Sweep {
 
   void walk_tile(const std::vector<StepPlan<T>>& plans, std::int64_t tile, int thread) {
     Worker& worker = workers_[std::size_t(thread)];
+    const std::size_t matrices = sums_stages_ ? problem_.program->matrices.size() : 0;
+    StepTargets<T> targets{
+        .adjoint = adjoint_begin(tile),
+        .inputs = wanted_.inputs
+                      ? result_.inputs.data() + problem_.tiles.begin(tile, problem_.program->input_rows)
+                      : nullptr,
+        .next_gradients = matrices,
+        .depths = worker.depths.data()};
+    const bool wants_gradients = wanted_.weights || (wanted_.depths && varies_);
     for (std::size_t n = plans.size(); n-- > 0;) {
-      through(plans[n], n, tile, worker, wanted_.depths ? &worker.moves[n] : nullptr);
+      if (wants_gradients) targets.gradients = worker.views.data() + n * method_.c.size() * matrices;
+      if (wanted_.depths) targets.moves = &worker.moves[n];
+      step_.pull(plans[n], tile, worker.scratch, targets);
     }
     // Cleared by the thread that adds to it, in whose cache it is.
     if (!worker.has_total) std::fill(worker.total.begin(), worker.total.end(), 0.0);
@@ -321,190 +316,6 @@ template <class T> class Sweep {
     problem_.weights.spread(found, std::span<double>(result_.weights));
   }
 
-  std::size_t row_numbers(std::int64_t tile) const {
-    return std::size_t(code_.rate_rows) * std::size_t(problem_.tiles.width(tile));
-  }
-
-  /// dL/d(one saved state) as rows of a tile. Padding repeats a sample and must not count it again.
-  void load_point(std::int64_t tile, std::size_t place, T* rows) const {
-    problem_.pack_state(tile, saved_adjoints_ + place * problem_.state_size(), rows);
-    const std::int32_t width = problem_.tiles.width(tile), samples = problem_.tiles.samples(tile);
-    for (std::int32_t r = 0; samples < width && r < code_.rate_rows; ++r) {
-      std::fill_n(rows + r * width + samples, width - samples, T(0));
-    }
-  }
-
-  void add_point(std::int64_t tile, std::size_t place, Worker& worker, T* to) const {
-    load_point(tile, place, worker.points.data());
-    add(to, T(1), worker.points.data(), row_numbers(tile));
-  }
-
-  void add(T* to, T weight, const T* from, std::size_t size) const {
-    problem_.kernels.combine(to, to, &from, &weight, 1, size);
-  }
-
-  Frame<T> frame_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
-    const AtDepth<T>& at = varies_ ? plan.stages[i] : constant_;
-    const bool is_near = plan.is_near && i > 0;
-    T* registers = worker.registers.data();
-    T* passing = passing_behind(registers, tile);
-    T* rate = rate_of(plan, tile, worker, i);
-    if (const T* kept = plan.kept(i)) {
-      const std::size_t stage = i == 0 ? plan.first_place : i;
-      registers = const_cast<T*>(kept) + pass_.layout.registers(problem_.tiles, tile, stage);
-      rate = const_cast<T*>(kept) + pass_.layout.rate(problem_.tiles, tile, stage);
-    } else if (is_near || !plan.rates) {
-      registers = near_registers(worker, tile, i);
-      passing = passing_behind(registers, tile);
-    }
-    return {.width = problem_.tiles.width(tile),
-            .banks = {registers, problem_.inputs_of(tile), rate, passing},
-            .matrices = at.matrices.data(),
-            .signals = at.signals.data(),
-            .depth = at.depth,
-            .has_registers = plan.kept(i) || is_near || !plan.rates,
-            .has_passing = !plan.kept(i),
-            .signal_slopes = at.signal_slopes.data()};
-  }
-
-  T* near_registers(Worker& worker, std::int64_t tile, std::size_t i) const {
-    return worker.registers.data() + i * std::size_t(problem_.tiles.width(tile)) * stage_rows();
-  }
-  std::size_t stage_rows() const { return std::size_t(code_.register_rows + code_.passing_rows); }
-  /// Behind the registers of a stage, or where they would be.
-  T* passing_behind(T* registers, std::int64_t tile) const {
-    return registers + std::size_t(code_.register_rows) * std::size_t(problem_.tiles.width(tile));
-  }
-
-  /// k_i of a step whose activations are not kept.
-  T* rate_of(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i) const {
-    if (plan.rates) return const_cast<T*>(plan.rates) + plan.layout.rate(problem_.tiles, tile, i);
-    return worker.rates.data() + i * row_numbers(tile);
-  }
-
-  /// start + h sum_j a_ij k_j, of such a step.
-  void find_argument(const StepPlan<T>& plan, std::int64_t tile, Worker& worker, std::size_t i,
-                     T* argument) const {
-    const double h = plan.record->step.size();
-    Combination<T> sum;
-    for (std::size_t j = 0; j < method_.a[i].size(); ++j)
-      sum.add(rate_of(plan, tile, worker, j), h * method_.a[i][j]);
-    sum.write(problem_.kernels, argument, plan.start + problem_.tiles.begin(tile, code_.rate_rows),
-              problem_.argument_size(tile));
-  }
-
-  /// One tile back through step `n` of the group.
-  void through(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker,
-               StepMoves* moves) const {
-    const std::size_t size = row_numbers(tile), stages = method_.c.size();
-    const double h = plan.record->step.size();
-    for (std::size_t i = 0; i < stages; ++i) {
-      if (!plan.needs(i) || plan.kept(i) || plan.rates) continue;
-      Frame<T> frame = frame_of(plan, tile, worker, i);
-      find_argument(plan, tile, worker, i, frame.banks[0]);
-      problem_.kernels.evaluate(code_, frame);
-    }
-    T* adjoint = adjoint_begin(tile);
-    for (std::size_t place : plan.at_end) add_point(tile, place, worker, adjoint);
-    if (moves) moves->with_size(along(tile, worker, method_.b, adjoint));
-    for (std::size_t i = 0; i < stages && !plan.inside.empty(); ++i) {
-      // Collected here until the stage's turn: h (b_i a + sum over saved points b_i(t) g).
-      T* seed = worker.pulled.data() + i * size;
-      const T weight = T(h * weight_of(i));
-      const T* from = adjoint;
-      if (plan.needs(i)) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
-    }
-    for (const InsidePoint& point : plan.inside) {
-      load_point(tile, point.place, worker.points.data());
-      for (std::size_t i = 0; i < stages; ++i) {
-        if (point.weights[i] != 0) {
-          add(worker.pulled.data() + i * size, T(h * point.weights[i]), worker.points.data(), size);
-        }
-      }
-      if (moves) point_moves(point, tile, worker, *moves);
-      add(adjoint, T(1), worker.points.data(), size);
-    }
-    for (std::size_t i = stages; i-- > 0;) {
-      if (plan.needs(i)) pull_stage(plan, n, tile, worker, i, moves);
-    }
-    Combination<T> sum;
-    for (std::size_t i = 0; i < stages; ++i) {
-      if (plan.needs(i)) sum.add(worker.pulled.data() + i * size, 1);
-    }
-    sum.write(problem_.kernels, adjoint, adjoint, problem_.argument_size(tile));
-  }
-
-  /// b_i, also of a stage that is there for dense output alone.
-  double weight_of(std::size_t i) const { return i < method_.b.size() ? method_.b[i] : 0; }
-
-  /// From dL/dk_i to dL/d(argument of stage i), which takes its place.
-  void pull_stage(const StepPlan<T>& plan, std::size_t n, std::int64_t tile, Worker& worker, std::size_t i,
-                  StepMoves* moves) const {
-    const std::size_t size = row_numbers(tile), read = problem_.argument_size(tile),
-                      stages = method_.c.size();
-    const double h = plan.record->step.size();
-    T* pulled = worker.pulled.data() + i * size;
-    T* seed = worker.seed.data();
-    const T* adjoint = adjoint_begin(tile);
-    const T* collected = plan.inside.empty() ? nullptr : pulled;
-    Combination<T> sum;
-    if (!collected) sum.add(adjoint, h * weight_of(i));
-    for (std::size_t j = i + 1; j < stages; ++j) {
-      if (plan.needs(j)) sum.add(worker.pulled.data() + j * size, h * method_.a[j][i]);
-    }
-    sum.write(problem_.kernels, seed, collected, read);
-    // No argument reads the running losses.
-    Combination<T> of_losses;
-    if (!collected) of_losses.add(adjoint + read, h * weight_of(i));
-    of_losses.write(problem_.kernels, seed + read, collected ? collected + read : nullptr, size - read);
-    Frame<T> frame = frame_of(plan, tile, worker, i);
-    if (!frame.has_registers) find_argument(plan, tile, worker, i, frame.banks[0]);
-    frame.adjoints[int(Bank::registers)] = worker.adjoints.data();
-    frame.adjoints[int(Bank::passing)] = passing_behind(worker.adjoints.data(), tile);
-    frame.adjoints[int(Bank::rate)] = seed;
-    frame.adjoints[int(Bank::inputs)] =
-        wanted_.inputs ? const_cast<T*>(result_.inputs.data()) + problem_.tiles.begin(tile, code_.input_rows)
-                       : nullptr;
-    if (wanted_.weights || (moves && varies_)) {
-      const std::size_t place = sums_stages_ ? n * stages + i : 0;
-      frame.gradients = worker.views.data() + place * problem_.program->matrices.size();
-    }
-    if (moves) {
-      std::fill_n(worker.depth_adjoint.data(), worker.depth_adjoint.size(), T(0));
-      frame.depth_adjoint = worker.depth_adjoint.data();
-    }
-    problem_.kernels.pull_back(code_, frame);
-    std::copy_n(worker.adjoints.data(), size, pulled);
-    if (!moves) return;
-    moves->with_size(along(tile, worker, method_.a[i], pulled));
-    double at = 0;
-    for (std::int32_t sample = 0; sample < problem_.tiles.samples(tile); ++sample)
-      at += double(worker.depth_adjoint.data()[sample]);
-    moves->with_stage(method_.c[i], at);
-  }
-
-  /// sum_i weights_i <k_i, adjoint>
-  double along(std::int64_t tile, const Worker& worker, const std::vector<double>& weights,
-               const T* adjoint) const {
-    double sum = 0;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if (weights[i] == 0) continue;
-      sum += weights[i] * problem_.kernels.dot(worker.rates.data() + i * row_numbers(tile), adjoint,
-                                               code_.rate_rows, problem_.tiles.width(tile),
-                                               problem_.tiles.samples(tile));
-    }
-    return sum;
-  }
-
-  /// A saved depth d lies at the fraction t = (d - start) / h of its step and moves with it along the interpolant.
-  void point_moves(const InsidePoint& point, std::int64_t tile, Worker& worker, StepMoves& moves) const {
-    moves.with_size(along(tile, worker, point.weights, worker.points.data()));
-    const double by_fraction = along(tile, worker, point.rates, worker.points.data());  // dL/dt / h
-    worker.depths[point.place] += by_fraction;
-    moves.start -= by_fraction;
-    moves.with_size(-point.fraction * by_fraction);
-  }
-
   void collect_moves(const StepPlan<T>& plan, std::size_t n) {
     StepMoves sum;
     for (const Worker& worker : workers_) {
@@ -525,26 +336,26 @@ template <class T> class Sweep {
     }
     result_.start.resize(wanted_.start ? problem_.state_size() : 0);
     AtDepth<T> at_first;
-    problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first);
-    Worker& worker = workers_.front();
+    if (wanted_.depths)
+      problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first);
+    StepScratch<T>& scratch = workers_.front().scratch;
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
       T* adjoint = adjoint_begin(tile);
       if (wanted_.depths) {
         Frame<T> frame{.width = problem_.tiles.width(tile),
-                       .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rates.data(),
-                                 passing_behind(worker.registers.data(), tile)},
+                       .banks = {scratch.registers.data(), problem_.inputs_of(tile), scratch.rates.data(),
+                                 step_.passing_behind(scratch.registers.data(), tile)},
                        .matrices = at_first.matrices.data(),
                        .signals = at_first.signals.data(),
                        .depth = at_first.depth};
         problem_.pack_state(tile, pass_.start, frame.banks[0]);
-        problem_.kernels.evaluate(code_, frame);
+        problem_.kernels.evaluate(problem_.code(), frame);
       }
       for (std::size_t place = 0; saved_adjoints_ && place < taken.size(); ++place) {
         if (taken[place]) continue;
-        load_point(tile, place, worker.points.data());
-        add(adjoint, T(1), worker.points.data(), row_numbers(tile));
+        step_.add_point(tile, place, scratch, adjoint);
         if (!wanted_.depths || place == 0) continue;
-        const double by = along(tile, worker, {1.0}, worker.points.data());
+        const double by = step_.along(tile, scratch, {1.0}, scratch.points.data());
         result_.depths[place] += by;
         result_.depths.front() -= by;
       }
@@ -558,16 +369,15 @@ template <class T> class Sweep {
   const Pass<T>& pass_;
   Problem<T>& problem_;
   const ode::ButcherTableau& method_;
-  Code code_;
   std::size_t end_rate_stage_;
   const T* saved_adjoints_;
+  StepPullback<T> step_;
   SweepWanted wanted_;
   Buffer<T> adjoint_;                 // (rows) of every tile: dL/d(state) at the end of the step to come
   std::vector<bool> needed_for_end_;  // stages
   std::vector<bool> needed_inside_;   // of steps with saved points inside
   bool varies_;                       // weights, or what else the program reads of depth
   bool sums_stages_ = false;          // gradients of weights that vary are summed for each stage
-  AtDepth<T> constant_;
   std::vector<Worker> workers_;
   Buffer<T> restored_;  // (steps, rows) of every tile: starts of the stretch that were not kept
   bool is_restored_ = false;
