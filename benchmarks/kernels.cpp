@@ -106,24 +106,29 @@ void product_eigen(benchmark::State& state) {
 namespace hn = hwy::HWY_NAMESPACE;
 const hn::ScalableTag<float> lanes;
 
-/// `rows` outputs by two vectors of samples in registers, as in our own kernels.
+/// `rows` outputs by two vectors of samples in registers, as in our own kernels; `weight` is (inputs, outputs).
 template <std::size_t rows>
-void highway_block(const float* weight, const float* bias, const float* x, std::size_t inputs, float* y) {
-  const std::size_t step = hn::Lanes(lanes);
-  for (std::size_t at = 0; at < std::size_t(width); at += 2 * step) {
-    std::array<std::array<hn::Vec<decltype(lanes)>, 2>, rows> sums;
-    for (std::size_t o = 0; o < rows; ++o) sums[o] = {hn::Set(lanes, bias[o]), hn::Set(lanes, bias[o])};
+void highway_block(const float* weight, std::size_t outputs, const float* bias, const float* x,
+                   std::size_t inputs, float* y) {
+  using Vector = hn::Vec<decltype(lanes)>;
+  const std::size_t step = hn::Lanes(lanes), all = std::size_t(width);
+  for (std::size_t at = 0; at < all; at += 2 * step) {
+    Vector first[rows], second[rows];
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < rows; ++o) first[o] = second[o] = hn::Set(lanes, bias[o]);
     for (std::size_t i = 0; i < inputs; ++i) {
-      const auto first = hn::LoadU(lanes, x + i * std::size_t(width) + at);
-      const auto second = hn::LoadU(lanes, x + i * std::size_t(width) + at + step);
+      const Vector a = hn::LoadU(lanes, x + i * all + at), b = hn::LoadU(lanes, x + i * all + at + step);
+#pragma GCC unroll 8
       for (std::size_t o = 0; o < rows; ++o) {
-        const auto factor = hn::Set(lanes, weight[o * inputs + i]);
-        sums[o] = {hn::MulAdd(factor, first, sums[o][0]), hn::MulAdd(factor, second, sums[o][1])};
+        const Vector factor = hn::Set(lanes, weight[i * outputs + o]);
+        first[o] = hn::MulAdd(factor, a, first[o]);
+        second[o] = hn::MulAdd(factor, b, second[o]);
       }
     }
+#pragma GCC unroll 8
     for (std::size_t o = 0; o < rows; ++o) {
-      hn::StoreU(sums[o][0], lanes, y + o * std::size_t(width) + at);
-      hn::StoreU(sums[o][1], lanes, y + o * std::size_t(width) + at + step);
+      hn::StoreU(first[o], lanes, y + o * all + at);
+      hn::StoreU(second[o], lanes, y + o * all + at + step);
     }
   }
 }
@@ -136,7 +141,7 @@ void product_highway(benchmark::State& state) {
   for (auto _ : state) {
     std::size_t o = 0;
     const auto block = [&]<std::size_t rows>() {
-      highway_block<rows>(weight.data() + o * inputs, bias.data() + o, x.data(), inputs,
+      highway_block<rows>(weight.data() + o, outputs, bias.data() + o, x.data(), inputs,
                           y.data() + o * std::size_t(width));
       o += rows;
     };
