@@ -123,7 +123,7 @@ WITHOUT_A_CLOCK = """\
 
 `benchmarks/count` counts the instructions of an iteration of W1 and W3 under valgrind; `--save` and `--against` compare two versions of
 the code. `cmake --build build/release --target benchmarks` builds the benchmarks of fathom's own parts: `kernels` (products and
-functions on a tile, beside Eigen) and `engine` (a step, a solve, a gradient)."""
+functions on a tile, beside other libraries) and `engine` (a step, a solve, a gradient)."""
 
 
 def remarks(works):
@@ -139,9 +139,9 @@ def remarks(works):
 
 
 def second_core_lines(two_threads):
-    found = ", ".join(f"{each['ratio']:.2f} times on {name} ({each['turns_left_out']} of {each['turns']} turns left out; "
+    found = ", ".join(f"{each['ratio']:.2f} on {name} ({each['turns_left_out']} of {each['turns']} turns left out; "
                       f"{each['ratio_of_all_turns']:.2f} with them)" for name, each in two_threads.items())
-    text = (f"Two cores are faster than one: {found}. The target is 1.7. The figure is the ratio of the medians, one thread on either core "
+    text = (f"Two cores are faster than one by a factor of {found}. The target is 1.7. The figure is the ratio of the medians, one thread on either core "
             "against two threads on both. Left out are turns in which the virtual machine had no second core to give: two processes of "
             "one thread each, run at once before and after, took at least 1.4 times as long as alone.")
     return [textwrap.fill(text, 136), ""]
