@@ -31,7 +31,7 @@ std::optional<Linear> linear_named(const ModelFile& file, const std::string& nam
   return Linear{weight->second.numbers<double>(), file.tensors.at(name + ".bias").numbers<double>()};
 }
 
-/// The same batch is cut into the same tiles by the full library: see sensitivity/fused_solve.cpp.
+/// The same batch is cut into the same tiles by the full library: see sensitivity/fused_run.hpp.
 int threads_for(std::size_t rows, int most) { return rows <= 16 ? 1 : most; }
 
 template <class T> class TypedSolver final : public Solver {
