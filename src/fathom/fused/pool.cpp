@@ -20,8 +20,8 @@ namespace {
 /// How often a thread looks before it sleeps. For more work, about 75 microseconds: as long as a framework takes between the way forth
 /// and the way back of a small model.
 constexpr int looks_for_work = 3000;
-/// For the end of a job, about a millisecond: longer than it takes to wake the others, which is 100 microseconds and more on a virtual
-/// machine. Who sleeps sooner has to be woken in turn, the others sleep meanwhile, and so on for the rest of the solve.
+/// For the end of parts that others have begun, about a millisecond. To sleep sooner and be woken takes 100 microseconds and more on a
+/// virtual machine; the others sleep meanwhile, have to be woken in turn, and so on for the rest of the solve.
 constexpr int looks_for_end = 40000;
 
 void breathe() {
