@@ -53,6 +53,42 @@ const auto method_name = [](const auto& info) { return info.param.name; };
 INSTANTIATE_TEST_SUITE_P(Methods, EveryAdaptiveMethod, ::testing::ValuesIn(adaptive_methods()), method_name);
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, ::testing::ValuesIn(all_methods()), method_name);
 
+/// NaN wherever a long trial step throws z below 0; no solution comes there.
+const std::vector<Rate> fragile_rates = {
+    [](double, const State& y, State& rate) { rate[0] = -y[0] * std::sqrt(y[0]); },
+    [](double, const State& y, State& rate) { rate[0] = -y[0] * (2 + std::log(y[0])); },
+};
+
+TEST(Dopri5, PaysLittleForTrialsThatLeftTheDomainOfTheField) {
+  const Outcome outcome =
+      solve(fragile_rates[0], {1.0}, {.method = dopri5(), .steps = tolerance(1e-3)}, {0, 200});
+  EXPECT_NEAR(outcome.saved.back()[0], 1.0 / (101 * 101), 1e-3);
+  EXPECT_GT(outcome.report.rejected, 0);
+  EXPECT_LE(outcome.report.evaluations, 300);
+}
+
+TEST_P(EveryAdaptiveMethod, DoesNotCreepWhereATrialMetNaN) {
+  for (std::size_t n = 0; n < fragile_rates.size(); ++n) {
+    for (const double first_step : {0.0, 50.0}) {
+      AdaptiveSteps steps = tolerance(1e-3);
+      if (first_step > 0) steps.first_step = first_step;
+      const SolveReport report =
+          solve(fragile_rates[n], {1.0}, {.method = GetParam(), .steps = steps}, {0, 200}).report;
+      EXPECT_LE(report.evaluations, n == 0 ? 300 : 700) << "field " << n;
+      EXPECT_GT(report.smallest_step, 1e-3) << "field " << n;
+      EXPECT_EQ(report.scouting, 0) << "field " << n;
+    }
+  }
+}
+
+TEST_P(EveryAdaptiveMethod, ReportsAWallOfTheDomainInUnderSixHundredEvaluations) {
+  const Rate root = [](double s, const State&, State& rate) { rate[0] = std::sqrt(1 - s); };
+  const Caught caught = failure_of(root, {0.0}, {.method = GetParam(), .steps = tolerance(1e-3)}, {0, 2});
+  ASSERT_EQ(caught.reason, FailureReason::non_finite);
+  EXPECT_LE(caught.site.evaluations, 600);
+  EXPECT_NEAR(caught.site.depth, 1, GetParam().name == "ralston2" ? 0.01 : 1e-10);
+}
+
 // torchdiffeq ends a solve at a NaN that a smaller step would never meet.
 TEST_P(EveryAdaptiveMethod, ShrinksAStepThatLeftTheDomainOfTheField) {
   AdaptiveSteps steps = tolerance(1e-6);

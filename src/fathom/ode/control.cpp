@@ -10,8 +10,10 @@ namespace fathom::ode {
 
 namespace {
 
-constexpr double non_finite_factor =
-    0.1;                                // a trial that met NaN tells nothing of the right size: shrink well
+// A trial that met NaN tells nothing of the right size: shrink well.
+constexpr double non_finite_factor = 0.1;
+// Fewer halvings waste trials behind a true wall; more make the solve creep where there is none.
+constexpr int halvings_after_nan = 4;
 constexpr double resolution_ulps = 16;  // below this many units in the last place, depths of stages collapse
 constexpr double stretch_to_stop =
     1.01;  // rather a step 1 % longer than a sliver after it (dopri5.f does the same)
@@ -118,7 +120,7 @@ Verdict AdaptiveWalk::judge(const Step& step, const TrialError& error) {
     if (depth_ == stops_[next_stop_]) ++next_stop_;
   } else {
     if (!error.finite) {
-      wall_ = step.end;
+      wall_ = {.depth = step.end, .halvings = halvings_after_nan};
       run_ = {};  // steps that shrink towards NaN converge for another reason
     }
     // The size asked for counts as well: added to a depth and subtracted again, the smallest one may come out larger.
@@ -153,12 +155,13 @@ void AdaptiveWalk::remember(double error) {
 }
 
 void AdaptiveWalk::stay_before_wall() {
-  if (!wall_) return;
-  const double left = direction() * (*wall_ - depth_);
+  if (wall_.halvings == 0) return;
+  const double left = direction() * (wall_.depth - depth_);
   if (left > 0) {
     size_ = limited(std::min(size_, left / 2));
+    --wall_.halvings;
   } else {
-    wall_.reset();
+    wall_ = {};
   }
 }
 

@@ -86,7 +86,13 @@ class AdaptiveWalk {
     int length = 0;
   };
   void extend_run(const Step& step);
-  /// Where NaN was met, steps go half of the way there at most: each attempt halves what is left of it.
+  /// The end of the last trial that met NaN, and for how many steps to come it limits the size.
+  struct Wall {
+    double depth = 0;
+    int halvings = 0;
+  };
+  /// After a trial that met NaN, the next few steps go at most half of the way to its end. Then the usual size is tried again: most
+  /// often the trial was merely too long, and there is no wall.
   void stay_before_wall();
   double growth(double error) const;
   void remember(double error);
@@ -109,7 +115,7 @@ class AdaptiveWalk {
   std::array<double, 2> errors_ = {1, 1};  // of the last two accepted steps
   std::int64_t attempts_ = 0;
   Run run_ = {};
-  std::optional<double> wall_ = {};  // depth to which a step was not finite, while it is ahead
+  Wall wall_ = {};
 };
 
 }  // namespace fathom::ode

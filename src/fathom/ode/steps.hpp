@@ -53,7 +53,7 @@ struct AdaptiveSteps {
   double safety = 0.9;                    // HNW II.4
   double smallest_factor = 0.2;           ///< a step shrinks at most by this ...
   double largest_factor = 10;             ///< ... and grows at most by this
-  std::optional<double> first_step = {};  ///< default: estimated from two evaluations, after HNW II.4
+  std::optional<double> first_step = {};  ///< default: aims at an error of a tenth of the tolerance
   double smallest_step = 0;               ///< a smaller one is a failure; 0: the resolution of depth
   std::optional<double> largest_step = {};
   std::int64_t step_limit = 100000;  ///< attempts, accepted or not
