@@ -120,6 +120,16 @@ class Snippets(ToolTest):
         self.write("README.md", "<!-- not compiled: a sketch -->\n```cpp\nx();\n```\n```sh\nls\n```\n")
         self.assert_passes("check_snippets")
 
+    def test_a_block_of_cmake_is_held_against_its_region_too(self):
+        self.write("a/CMakeLists.txt", "project(a)\n# [use]\nfind_package(b REQUIRED)\n# [/use]\n")
+        mark = "<!-- snippet: a/CMakeLists.txt#use -->\n"
+        self.write("README.md", mark + "```cmake\nfind_package(b REQUIRED)\n```\n")
+        self.assert_passes("check_snippets")
+        self.write("README.md", mark + "```cmake\nfind_package(b)\n```\n")
+        self.assert_fails("README.md:2: differs from a/CMakeLists.txt#use", "check_snippets")
+        self.write("README.md", "```cmake\nfind_package(b)\n```\n")
+        self.assert_fails("README.md:1: CMake block without", "check_snippets")
+
     def test_a_missing_file_and_a_missing_region_fail(self):
         self.write("README.md", "<!-- snippet: examples/b.cpp#solve -->\n```cpp\n```\n")
         self.assert_fails("examples/b.cpp does not exist", "check_snippets")
