@@ -37,6 +37,11 @@ AdjointSums<T>::AdjointSums(const Problem<T>& problem, const ode::ButcherTableau
   inputs_ = {Buffer<T>(inputs), Buffer<T>(inputs), Buffer<T>(inputs)};
 }
 
+template <class T> void AdjointSums<T>::begin_again() {
+  std::fill(total_.begin(), total_.end(), 0.0);
+  clear(total_inputs_);
+}
+
 template <class T> void AdjointSums<T>::begin_first_stage() {
   for (Worker& worker : workers_) clear(worker.sums.first.values);
   clear(inputs_.first);

@@ -20,6 +20,8 @@ template <class T> class AdjointSums {
  public:
   AdjointSums(const Problem<T>& problem, const ode::ButcherTableau& method);
 
+  /// Another solve: nothing was accepted yet.
+  void begin_again();
   void begin_first_stage();
   void begin_step();
   /// `stage`: none where the evaluation is none of a step's.

@@ -14,7 +14,7 @@ template <class T> class EndLoss {
   EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
   /// Other tensors of the same sizes, or the same with other numbers in them. Those of samples must stay for the evaluations: each
   /// thread packs what its tiles need.
-  void read(Tensors<T> tensors) { problem_.read_weights(std::move(tensors)); }
+  void read(const Tensors<T>& tensors) { problem_.read_weights(tensors); }
   const Program& program() const { return *problem_.program; }
   std::size_t bytes() const;  ///< that it holds
 

@@ -1,5 +1,6 @@
 #include "fathom/fused/engine.hpp"
 
+#include <array>
 #include <cmath>
 
 #include "fathom/fused/adjoint_sums.hpp"
@@ -51,10 +52,17 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
 }
 
 template <class T> void Engine<T>::begin_again(const EngineOptions& options, const T* start) {
-  require(!options.adjoint && !sums_ && &*options.method == &*options_.method,
-          "an engine begins again with the method it was made for, and not for the adjoint");
+  require(options.adjoint == bool(sums_) && &*options.method == &*options_.method,
+          "an engine begins again with the method that it was made for, and for the adjoint if it was made "
+          "for that");
   options_ = options;
   estimates_error_ = options_.adaptive && options_.method->adaptive();
+  if (sums_) sums_->begin_again();
+  for (StepRecord<T>& record : records_) {
+    if (record.saved.capacity() == 0) continue;
+    record.saved.clear();
+    spare_lists_.push_back(std::move(record.saved));
+  }
   records_.clear();
   history_.clear(), activations_.clear(), rates_.clear();
   course_ = {.stride = options_.keep_every, .unpacked_start = start};
@@ -168,8 +176,8 @@ void Engine<T>::pull_adjoint(std::int64_t tile, int thread, const AtDepth<T>& at
 }
 
 template <class T>
-void Engine<T>::combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base,
-                        T* out, std::size_t size) const {
+void Engine<T>::combine(std::int64_t tile, std::span<const double> weights, double h, const T* base, T* out,
+                        std::size_t size) const {
   const T* rates = stage(tile, 0);
   const std::size_t stride = tile_size(tile);
   Combination<T> sum;
@@ -428,26 +436,41 @@ template <class T> void Engine<T>::finish_dense_stages() {
   if (end_rate_stage_ > 0) course_.rate_known_at = RateKnown::at_end_rate_stage;
 }
 
+/// In a list of an earlier solve where there is one: lists that are made anew would cost an allocation a step.
+template <class T> void Engine<T>::record_point(const SavedPoint& point) {
+  std::vector<SavedPoint>& saved = records_.back().saved;
+  if (saved.capacity() == 0 && !spare_lists_.empty()) {
+    saved = std::move(spare_lists_.back());
+    spare_lists_.pop_back();
+  }
+  saved.push_back(point);
+}
+
 template <class T> void Engine<T>::save_state(std::size_t place) {
   if (saved_) pack_start();
-  for (std::int64_t tile = 0; saved_ && tile < problem_.tiles.count(); ++tile) {
+  if (saved_ && saved_as_ == SavedAs::rows) std::copy_n(state_.data(), state_.size(), saved_rows(place));
+  for (std::int64_t tile = 0; saved_ && saved_as_ == SavedAs::samples && tile < problem_.tiles.count();
+       ++tile) {
     problem_.unpack_state(tile, state_.data() + begin(tile), saved_ + place * problem_.state_size());
   }
-  if (!records_.empty() && !course_.is_final)
-    records_.back().saved.push_back({.place = place, .fraction = 1});
+  if (!records_.empty() && !course_.is_final) record_point({.place = place, .fraction = 1});
 }
 
 template <class T> void Engine<T>::save_inside(std::size_t place, double fraction) {
   if (!saved_) return;
   finish_dense_stages();
-  const std::vector<double> weights = options_.method->dense_weights(fraction);
+  std::array<double, most_stages> weights;
+  const std::span<double> used = std::span(weights).first(stage_count_);
+  options_.method->dense_weights(fraction, used);
+  const bool as_rows = saved_as_ == SavedAs::rows;
+  T* const inside = as_rows ? saved_rows(place) : errors_.data();
   for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
-    T* inside = errors_.data() + begin(tile);
-    combine(tile, weights, course_.step.size(), before_.data() + begin(tile), inside, tile_size(tile));
-    problem_.unpack_state(tile, inside, saved_ + place * problem_.state_size());
+    combine(tile, used, course_.step.size(), before_.data() + begin(tile), inside + begin(tile),
+            tile_size(tile));
+    if (!as_rows) problem_.unpack_state(tile, inside + begin(tile), saved_ + place * problem_.state_size());
   }
-  refuse_non_finite(errors_.data(), errors_.size());
-  records_.back().saved.push_back({.place = place, .fraction = fraction});
+  refuse_non_finite(inside, state_.size());
+  record_point({.place = place, .fraction = fraction});
 }
 
 template <class T> void Engine<T>::refuse_non_finite(const T* values, std::size_t size) const {

@@ -63,9 +63,11 @@ template <class T> class Engine {
   Engine(Problem<T>& problem, EngineOptions options, const T* start, T* saved);
   ~Engine();
 
-  /// Another solve of the same problem, of whatever its tensors have become, by the same method and in the same memory. Not for the
-  /// adjoint. `start` must stay until the first attempt, or the choice of its size, has read it.
+  /// Another solve of the same problem, of whatever its tensors have become, by the same method and in the same memory; an adjoint one
+  /// after an adjoint one. `start` must stay until the first attempt, or the choice of its size, has read it.
   void begin_again(const EngineOptions& options, const T* start);
+  /// From the next solve on. Null: nothing is saved.
+  void save_to(T* saved, SavedAs as) { saved_ = saved, saved_as_ = as; }
 
   /// At depth `last`, until another one or null is given. The step that ends there has no record.
   void follow_with(Sequel<T>* sequel, double last) { course_.sequel = sequel, course_.last = last; }
@@ -144,7 +146,7 @@ template <class T> class Engine {
   void first_rate_of_tile(std::int64_t tile, int thread, bool is_known);
   void evaluate_stage(std::int64_t tile, int thread, std::size_t index, const T* from);
   /// base + h sum_j weights_j k_j, in the first `size` numbers of the tile.
-  void combine(std::int64_t tile, const std::vector<double>& weights, double h, const T* base, T* out,
+  void combine(std::int64_t tile, std::span<const double> weights, double h, const T* base, T* out,
                std::size_t size) const;
   void finish_dense_stages();
   struct TileError {
@@ -160,6 +162,8 @@ template <class T> class Engine {
   double norm_of_tiles(const std::vector<TileError>& found, double divisor) const;
   void thin_starts();
   void take_room();
+  void record_point(const SavedPoint& point);
+  T* saved_rows(std::size_t place) const { return saved_ + place * state_.size(); }
   void pack_start();
   void pack_start_of_tile(std::int64_t tile);
   void refuse_non_finite(const T* values, std::size_t size) const;
@@ -184,7 +188,9 @@ template <class T> class Engine {
   std::vector<char> tile_finite_;         // (tiles)
   std::unique_ptr<AdjointSums<T>> sums_;
   T* saved_;
+  SavedAs saved_as_ = SavedAs::samples;
   std::vector<StepRecord<T>> records_;
+  std::vector<std::vector<SavedPoint>> spare_lists_;  // of records of earlier solves
   History<T> history_;
   ActivationLayout layout_;
   History<T> activations_, rates_;

@@ -11,6 +11,9 @@ namespace fathom::fused {
 /// Of a method here, those for dense output included: terms of a combination live in arrays of that size.
 inline constexpr std::size_t most_stages = 24;
 
+/// How saved states lie: as samples, (depths, state size), or as the kernels have them, (depths, rows of every tile).
+enum class SavedAs { samples, rows };
+
 struct SavedPoint {
   std::size_t place = 0;
   double fraction = 1;

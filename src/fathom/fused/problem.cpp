@@ -56,19 +56,19 @@ Problem<T>::Problem(std::shared_ptr<const Program> program_, Tensors<T> tensors_
   pack_inputs();
 }
 
-template <class T> void Problem<T>::read(Tensors<T> others) {
-  read_weights(std::move(others));
+template <class T> void Problem<T>::read(const Tensors<T>& others) {
+  read_weights(others);
   pack_inputs();
 }
 
-template <class T> void Problem<T>::read_weights(Tensors<T> others) {
-  tensors = std::move(others);
+template <class T> void Problem<T>::read_weights(const Tensors<T>& others) {
+  tensors = others;
   weights.read(tensors);
   check_inputs();
 }
 
-template <class T> void Problem<T>::read_inputs(Tensors<T> others) {
-  tensors = std::move(others);
+template <class T> void Problem<T>::read_inputs(const Tensors<T>& others) {
+  tensors = others;
   pack_inputs();
 }
 
@@ -77,15 +77,16 @@ template <class T> void Problem<T>::check_inputs() const {
     const std::int64_t batch = tiles.batch();
     const std::size_t wanted = std::size_t(batch) * std::size_t(input.rows.count);
     require(input.tensor >= 0 && std::size_t(input.tensor) < tensors.size() &&
-                tensors[std::size_t(input.tensor)].size() == wanted,
+                tensors[std::size_t(input.tensor)].size() == wanted * std::size_t(input_blocks),
             "an input of ", input.rows.count, " features needs ", wanted, " numbers for a batch of ", batch);
   }
 }
 
-template <class T> void Problem<T>::pack_inputs(std::int64_t tile) {
+template <class T> void Problem<T>::pack_inputs(std::int64_t tile, std::int64_t block) {
   for (const SampleInput& input : program->inputs) {
     T* rows = inputs_of(tile) + std::size_t(input.rows.begin) * std::size_t(tiles.width(tile));
-    pack(tile, tensors[std::size_t(input.tensor)].data(), input.rows.count, rows);
+    const T* samples = tensors[std::size_t(input.tensor)].data() + block * tiles.batch() * input.rows.count;
+    pack(tile, samples, input.rows.count, rows);
   }
 }
 

@@ -14,12 +14,13 @@ template <class T> struct Problem {
   /// On tiles that another program has chosen.
   Problem(std::shared_ptr<const Program> program, Tensors<T> tensors, const Tiles& tiles, int threads);
   /// Other tensors of the same sizes, or the same with other numbers in them.
-  void read(Tensors<T> others);
-  /// Likewise, where the weights are what they were.
-  void read_inputs(Tensors<T> others);
-  /// Likewise, for who packs the inputs of a tile himself, before he reads them.
-  void read_weights(Tensors<T> others);
-  void pack_inputs(std::int64_t tile);
+  void read(const Tensors<T>& others);
+  /// Replaces the inputs of samples only.
+  void read_inputs(const Tensors<T>& others);
+  /// Replaces the weights only: the caller must call pack_inputs(tile) for each tile before it is used.
+  void read_weights(const Tensors<T>& others);
+  /// `block`: which of the batches that the tensors hold.
+  void pack_inputs(std::int64_t tile, std::int64_t block = 0);
 
   std::shared_ptr<const Program> program;
   const Kernels<T>& kernels;
@@ -28,7 +29,8 @@ template <class T> struct Problem {
   Weights<T> weights;
   Buffer<T> inputs;  ///< (input rows) of every tile
   int threads;
-  std::int64_t offset = 0;  ///< of its first sample in a larger batch, for those who name samples
+  std::int64_t input_blocks = 1;  ///< batches in each tensor of samples, one after the other
+  std::int64_t offset = 0;        ///< of its first sample in a larger batch, for those who name samples
 
   Code code() const { return program->code(); }
   std::int32_t rows() const { return program->state_rows; }

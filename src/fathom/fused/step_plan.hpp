@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "fathom/fused/history.hpp"
@@ -26,12 +27,17 @@ inline std::vector<bool> needed_stages(const ode::ButcherTableau& method, bool w
   return needed;
 }
 
-/// A saved point of a step that is more than its end.
-struct InsidePoint {
-  std::size_t place;
-  double fraction;
-  std::vector<double> weights;  // b_i(t)
-  std::vector<double> rates;    // db_i/dt, where depths want a gradient
+/// Which saved points are nothing but the end of their step. Where depths want a gradient, a point at the end of a step moves along the
+/// interpolant like one inside of it, unless it is a bound of the solve.
+struct EndRule {
+  bool depths_move = false;
+  std::size_t given = 0;
+  std::size_t bound = 0;
+
+  bool holds_for(const SavedPoint& point) const {
+    const bool is_bound = point.place + 1 == given || point.place >= bound;
+    return point.fraction == 1 && (!depths_move || is_bound);
+  }
 };
 
 /// What all tiles need of one step.
@@ -39,15 +45,16 @@ template <class T> struct StepPlan {
   const StepRecord<T>* record = nullptr;
   const T* start = nullptr;                   // (rows) of every tile
   const std::vector<bool>* needed = nullptr;  // stages
-  std::vector<InsidePoint> inside = {};
-  std::vector<std::size_t> at_end = {};  // places whose saved state is the step's end
-  std::vector<AtDepth<T>> stages = {};   // one for each stage, or none where nothing varies
-  const T* activations = nullptr;        // kept ones of this step, null: to be recomputed
-  const T* first = nullptr;              // those that have its first stage, ...
-  std::size_t first_place = 0;           // ... as this one
-  const T* rates = nullptr;              // kept rates, where activations are not, ...
-  ActivationLayout layout = {};          // ... as they lie there
-  bool is_near = false;                  // all stages but the first are in the worker's registers
+  std::span<const SavedPoint> points = {};    // with an adjoint
+  EndRule is_end = {};
+  bool has_inside = false;              // is one of them more than the step's end?
+  std::vector<AtDepth<T>> stages = {};  // one for each stage, or none where nothing varies
+  const T* activations = nullptr;       // kept ones of this step, null: to be recomputed
+  const T* first = nullptr;             // those that have its first stage, ...
+  std::size_t first_place = 0;          // ... as this one
+  const T* rates = nullptr;             // kept rates, where activations are not, ...
+  ActivationLayout layout = {};         // ... as they lie there
+  bool is_near = false;                 // all stages but the first are in the worker's registers
 
   bool needs(std::size_t stage) const { return (*needed)[stage]; }
   const T* kept(std::size_t stage) const { return stage == 0 ? first : activations; }

@@ -15,16 +15,12 @@ template <class T> std::size_t StepScratch<T>::bytes() const {
 
 template <class T>
 StepPullback<T>::StepPullback(Problem<T>& problem, const ode::ButcherTableau& method,
-                              const ActivationLayout& layout, const T* saved_adjoints)
-    : problem_(problem),
-      method_(method),
-      code_(problem.code()),
-      layout_(layout),
-      saved_adjoints_(saved_adjoints) {
+                              const ActivationLayout& layout)
+    : problem_(problem), method_(method), code_(problem.code()), layout_(layout) {
   if (!problem.program->varies_with_depth()) problem.weights.prepare(0, /*with_slopes=*/false, constant_);
 }
 
-template <class T> StepScratch<T> StepPullback<T>::scratch(bool with_depths) const {
+template <class T> StepScratch<T> StepPullback<T>::scratch() const {
   const std::size_t width = std::size_t(problem_.tiles.widest()), stages = method_.c.size();
   const std::size_t rows = std::size_t(code_.rate_rows);
   return {.registers = Buffer<T>::raw(width * stage_rows() * stages),
@@ -33,7 +29,7 @@ template <class T> StepScratch<T> StepPullback<T>::scratch(bool with_depths) con
           .pulled = Buffer<T>::raw(width * rows * stages),
           .seed = Buffer<T>::raw(width * rows),
           .points = Buffer<T>::raw(width * rows),
-          .depth_adjoint = Buffer<T>(with_depths ? width : 0)};
+          .depth_adjoint = Buffer<T>::raw(width)};
 }
 
 template <class T> std::size_t StepPullback<T>::row_numbers(std::int64_t tile) const {
@@ -42,6 +38,12 @@ template <class T> std::size_t StepPullback<T>::row_numbers(std::int64_t tile) c
 
 /// dL/d(one saved state) as rows of a tile. Padding repeats a sample and must not count it again.
 template <class T> void StepPullback<T>::load_point(std::int64_t tile, std::size_t place, T* rows) const {
+  if (as_ == SavedAs::rows) {
+    const std::size_t size = problem_.padded(problem_.rows());
+    std::copy_n(saved_adjoints_ + place * size + problem_.tiles.begin(tile, code_.rate_rows),
+                row_numbers(tile), rows);
+    return;
+  }
   problem_.pack_state(tile, saved_adjoints_ + place * problem_.state_size(), rows);
   const std::int32_t width = problem_.tiles.width(tile), samples = problem_.tiles.samples(tile);
   for (std::int32_t r = 0; samples < width && r < code_.rate_rows; ++r) {
@@ -121,9 +123,11 @@ void StepPullback<T>::pull(const StepPlan<T>& plan, std::int64_t tile, StepScrat
   const std::size_t size = row_numbers(tile), stages = method_.c.size();
   T* adjoint = targets.adjoint;
   evaluate_stages(plan, tile, scratch);
-  for (std::size_t place : plan.at_end) add_point(tile, place, scratch, adjoint);
+  for (const SavedPoint& point : plan.points) {
+    if (plan.is_end.holds_for(point)) add_point(tile, point.place, scratch, adjoint);
+  }
   if (targets.moves) targets.moves->with_size(along(tile, scratch, method_.b, adjoint));
-  if (!plan.inside.empty()) collect_points(plan, tile, scratch, targets);
+  if (plan.has_inside) collect_points(plan, tile, scratch, targets);
   for (std::size_t i = stages; i-- > 0;) {
     if (plan.needs(i)) pull_stage(plan, tile, scratch, i, targets);
   }
@@ -158,13 +162,17 @@ void StepPullback<T>::collect_points(const StepPlan<T>& plan, std::int64_t tile,
     const T* from = targets.adjoint;
     if (plan.needs(i)) problem_.kernels.combine(seed, nullptr, &from, &weight, 1, size);
   }
-  for (const InsidePoint& point : plan.inside) {
+  std::array<double, most_stages> memory;
+  const std::span<double> weights = std::span(memory).first(stages);
+  for (const SavedPoint& point : plan.points) {
+    if (plan.is_end.holds_for(point)) continue;
     load_point(tile, point.place, scratch.points.data());
+    method_.dense_weights(point.fraction, weights);
     for (std::size_t i = 0; i < stages; ++i) {
-      if (point.weights[i] == 0) continue;
-      add(scratch.pulled.data() + i * size, T(h * point.weights[i]), scratch.points.data(), size);
+      if (weights[i] == 0) continue;
+      add(scratch.pulled.data() + i * size, T(h * weights[i]), scratch.points.data(), size);
     }
-    if (targets.moves) move_point(point, tile, scratch, targets);
+    if (targets.moves) move_point(point, weights, tile, scratch, targets);
     add(targets.adjoint, T(1), scratch.points.data(), size);
   }
 }
@@ -176,7 +184,7 @@ void StepPullback<T>::find_seed(const StepPlan<T>& plan, std::int64_t tile, Step
   const std::size_t size = row_numbers(tile), read = problem_.argument_size(tile);
   const double h = plan.record->step.size();
   T* seed = scratch.seed.data();
-  const T* collected = plan.inside.empty() ? nullptr : scratch.pulled.data() + i * size;
+  const T* collected = plan.has_inside ? scratch.pulled.data() + i * size : nullptr;
   Combination<T> sum;
   if (!collected) sum.add(adjoint, h * weight_of(i));
   for (std::size_t j = i + 1; j < method_.c.size(); ++j) {
@@ -219,7 +227,7 @@ void StepPullback<T>::pull_stage(const StepPlan<T>& plan, std::int64_t tile, Ste
 
 template <class T>
 double StepPullback<T>::along(std::int64_t tile, const StepScratch<T>& scratch,
-                              const std::vector<double>& weights, const T* adjoint) const {
+                              std::span<const double> weights, const T* adjoint) const {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] == 0) continue;
@@ -232,10 +240,13 @@ double StepPullback<T>::along(std::int64_t tile, const StepScratch<T>& scratch,
 
 /// A saved depth d lies at the fraction t = (d - start) / h of its step and moves with it along the interpolant.
 template <class T>
-void StepPullback<T>::move_point(const InsidePoint& point, std::int64_t tile, const StepScratch<T>& scratch,
-                                 const StepTargets<T>& targets) const {
-  targets.moves->with_size(along(tile, scratch, point.weights, scratch.points.data()));
-  const double by_fraction = along(tile, scratch, point.rates, scratch.points.data());  // dL/dt / h
+void StepPullback<T>::move_point(const SavedPoint& point, std::span<const double> weights, std::int64_t tile,
+                                 const StepScratch<T>& scratch, const StepTargets<T>& targets) const {
+  std::array<double, most_stages> memory;
+  const std::span<double> rates = std::span(memory).first(weights.size());
+  method_.dense_weight_rates(point.fraction, rates);
+  targets.moves->with_size(along(tile, scratch, weights, scratch.points.data()));
+  const double by_fraction = along(tile, scratch, rates, scratch.points.data());  // dL/dt / h
   targets.depths[point.place] += by_fraction;
   targets.moves->start -= by_fraction;
   targets.moves->with_size(-point.fraction * by_fraction);

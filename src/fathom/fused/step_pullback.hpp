@@ -6,6 +6,8 @@
 ///   step.pull(plan, tile, scratch, {.adjoint = a, .inputs = inputs, .gradients = views});
 #pragma once
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "fathom/fused/problem.hpp"
@@ -21,7 +23,7 @@ template <class T> struct StepScratch {
   Buffer<T> pulled;         ///< (stages, rows): l_i
   Buffer<T> seed;           ///< (rows): g_i
   Buffer<T> points;         ///< (rows): dL/d(a saved state)
-  Buffer<T> depth_adjoint;  ///< (samples): df/ds^T g_i; empty where depths want no gradient
+  Buffer<T> depth_adjoint;  ///< (samples): df/ds^T g_i, where depths want a gradient
 
   std::size_t bytes() const;  ///< that it holds
 };
@@ -38,10 +40,11 @@ template <class T> struct StepTargets {
 
 template <class T> class StepPullback {
  public:
-  /// `layout`: of kept activations. `saved_adjoints`: dL/d(saved states), (depths, state size); may be null.
-  StepPullback(Problem<T>& problem, const ode::ButcherTableau& method, const ActivationLayout& layout,
-               const T* saved_adjoints);
-  StepScratch<T> scratch(bool with_depths) const;
+  /// `layout`: of kept activations.
+  StepPullback(Problem<T>& problem, const ode::ButcherTableau& method, const ActivationLayout& layout);
+  /// dL/d(saved states), in the order that `as` says; may be null.
+  void read_adjoints(const T* saved_adjoints, SavedAs as) { saved_adjoints_ = saved_adjoints, as_ = as; }
+  StepScratch<T> scratch() const;
 
   void pull(const StepPlan<T>& plan, std::int64_t tile, StepScratch<T>& scratch,
             const StepTargets<T>& targets) const;
@@ -52,7 +55,7 @@ template <class T> class StepPullback {
   /// Adds dL/d(a saved state) to the rows of a tile, and leaves it in scratch.points.
   void add_point(std::int64_t tile, std::size_t place, StepScratch<T>& scratch, T* to) const;
   /// sum_i weights_i <k_i, adjoint>, of the rates in the scratch
-  double along(std::int64_t tile, const StepScratch<T>& scratch, const std::vector<double>& weights,
+  double along(std::int64_t tile, const StepScratch<T>& scratch, std::span<const double> weights,
                const T* adjoint) const;
 
  private:
@@ -71,15 +74,16 @@ template <class T> class StepPullback {
                  const T* adjoint) const;
   void pull_stage(const StepPlan<T>& plan, std::int64_t tile, StepScratch<T>& scratch, std::size_t i,
                   const StepTargets<T>& targets) const;
-  void move_point(const InsidePoint& point, std::int64_t tile, const StepScratch<T>& scratch,
-                  const StepTargets<T>& targets) const;
+  void move_point(const SavedPoint& point, std::span<const double> weights, std::int64_t tile,
+                  const StepScratch<T>& scratch, const StepTargets<T>& targets) const;
   double weight_of(std::size_t i) const { return i < method_.b.size() ? method_.b[i] : 0; }
 
   Problem<T>& problem_;
   const ode::ButcherTableau& method_;
   Code code_;
   ActivationLayout layout_;
-  const T* saved_adjoints_;
+  const T* saved_adjoints_ = nullptr;
+  SavedAs as_ = SavedAs::samples;
   AtDepth<T> constant_;  // where nothing varies with depth
 };
 

@@ -1,6 +1,8 @@
 #include "fathom/fused/sweep.hpp"
 
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "fathom/fused/pool.hpp"
 #include "fathom/fused/step_pullback.hpp"
@@ -17,35 +19,38 @@ constexpr std::size_t group_bytes = std::size_t(8) << 20;
 
 template <class T> class Sweep {
  public:
-  Sweep(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted)
+  /// `pass`: what it has become by then is what each run goes through.
+  explicit Sweep(const Pass<T>& pass)
       : pass_(pass),
         problem_(*pass.problem),
         method_(*pass.method),
         end_rate_stage_(method_.end_rate_stage().value_or(0)),
-        saved_adjoints_(saved_adjoints),
-        step_(problem_, method_, pass.layout, saved_adjoints),
-        wanted_(wanted),
+        step_(problem_, method_, pass.layout),
         needed_for_end_(needed_stages(method_, /*with_inside=*/false)),
         needed_inside_(needed_stages(method_, /*with_inside=*/true)),
         varies_(problem_.program->varies_with_depth()) {
     require(method_.c.size() <= most_stages, "a method has at most ", most_stages, " stages here, got ",
             method_.c.size());
     for (int thread = 0; thread < problem_.threads; ++thread) {
-      workers_.push_back({.scratch = step_.scratch(wanted.depths),
+      workers_.push_back({.scratch = step_.scratch(),
                           .gradient = Buffer<T>(problem_.weights.gradient_size()),
                           .stage_gradients = {},
                           .total = std::vector<double>(problem_.weights.gradient_size()),
                           .moves = {},
-                          .depths = std::vector<double>(wanted.depths ? pass.given : 0)});
+                          .depths = {}});
     }
+  }
+
+  void read_adjoints(const T* saved_adjoints, SavedAs as) {
+    has_saved_adjoints_ = saved_adjoints != nullptr;
+    step_.read_adjoints(saved_adjoints, as);
   }
 
   /// One step that is still under way, whose end has its adjoint in adjoint_begin().
   void begin_last(const FinalStep<T>& last, const SweepWanted& wanted) {
     wanted_ = wanted;
     last_record_ = {.step = last.step};
-    last_.clear();
-    last_.push_back(plan_of(last_record_));
+    plan_step(last_record_, last_.front());
     StepPlan<T>& plan = last_.front();
     plan.start = last.start;
     plan.first = last.first;
@@ -61,11 +66,17 @@ template <class T> class Sweep {
     return step_.near_registers(workers_[std::size_t(thread)].scratch, tile, index);
   }
   void tile_of_last(std::int64_t tile, int thread) { walk_tile(last_, tile, thread); }
-  SweepResult<T> finish_last() {
+  SweepResult<T>& finish_last() {
     count_evaluations(last_.front());
     end_group(last_);
     join_workers();
-    return std::move(result_);
+    return result_;
+  }
+  /// In place of that: goes on from where the last step began, with what it left in the sums.
+  SweepResult<T>& run_on() {
+    count_evaluations(last_.front());
+    end_group(last_);
+    return run_to_start();
   }
   Buffer<T>& adjoint() { return adjoint_; }
   T* adjoint_begin(std::int64_t tile) {
@@ -73,7 +84,7 @@ template <class T> class Sweep {
   }
 
   std::size_t bytes() const {
-    std::size_t bytes = adjoint_.bytes();
+    std::size_t bytes = adjoint_.bytes() + restored_.bytes() + (again_ ? again_->bytes() : 0);
     for (const Worker& worker : workers_) {
       bytes += worker.scratch.bytes() + worker.gradient.bytes() + worker.stage_gradients.bytes() +
                worker.total.size() * sizeof(double);
@@ -81,19 +92,24 @@ template <class T> class Sweep {
     return bytes;
   }
 
-  /// With what `pass` has become since the sweep was made.
-  SweepResult<T> run(const SweepWanted& wanted) {
+  /// Its answer stays until the next run.
+  SweepResult<T>& run(const SweepWanted& wanted) {
     wanted_ = wanted;
     clear_sums();
-    if (problem_.tiles.count() == 0) return std::move(result_);
+    if (problem_.tiles.count() == 0) return result_;
     // A loss whose only step was pulled back with it: nobody would read the adjoint, half of which is in another core's cache.
-    if (pass_.records->empty() && !wanted.start && !wanted.depths) return std::move(result_);
+    if (pass_.records->empty() && !wanted.start && !wanted.depths) return result_;
     if (pass_.end_adjoint) {
       const T scale = T(pass_.end_scale);
       problem_.kernels.combine(adjoint_.data(), nullptr, &pass_.end_adjoint, &scale, 1, adjoint_.size());
     } else {
       std::fill_n(adjoint_.data(), adjoint_.size(), T(0));
     }
+    return run_to_start();
+  }
+
+ private:
+  SweepResult<T>& run_to_start() {
     const std::size_t most = steps_of_group();
     for (std::size_t end = pass_.records->size(); end > 0;) {
       const std::size_t begin = begin_of_stretch(end);
@@ -102,21 +118,24 @@ template <class T> class Sweep {
         walk(end - std::min(most, end - begin), end, begin);
       }
     }
-    restored_ = {};
-    again_.reset();
     collect_start();
     join_workers();
-    return std::move(result_);
+    return result_;
   }
 
- private:
   void clear_sums() {
     sums_stages_ = problem_.weights.stage_gradient_size() > 0 && (wanted_.weights || wanted_.depths);
-    result_ = {};
-    result_.inputs = Buffer<T>(wanted_.inputs ? problem_.inputs.size() : 0);
-    result_.weights.resize(problem_.weights.gradient_size());
-    result_.depths.resize(wanted_.depths ? pass_.given : 0);
-    for (Worker& worker : workers_) worker.has_total = false;
+    result_.start.clear();
+    result_.evaluations = result_.recomputed = 0;
+    const std::size_t inputs = wanted_.inputs ? problem_.inputs.size() : 0;
+    if (result_.inputs.size() != inputs) result_.inputs = Buffer<T>::raw(inputs);
+    std::fill_n(result_.inputs.data(), inputs, T(0));
+    result_.weights.assign(problem_.weights.gradient_size(), 0.0);
+    result_.depths.assign(wanted_.depths ? pass_.given : 0, 0.0);
+    for (Worker& worker : workers_) {
+      worker.has_total = false;
+      worker.depths.assign(result_.depths.size(), 0.0);
+    }
     if (adjoint_.size() == 0) adjoint_ = Buffer<T>::raw(problem_.padded(problem_.rows()));
   }
 
@@ -178,19 +197,14 @@ template <class T> class Sweep {
     result_.evaluations += again_->evaluations();
   }
 
-  StepPlan<T> plan_of(const StepRecord<T>& record) const {
-    StepPlan<T> plan{.record = &record};
-    for (const SavedPoint& point : record.saved) {
-      if (!saved_adjoints_) break;
-      const bool is_bound = point.place + 1 == pass_.given || point.place >= pass_.bound;
-      if (point.fraction == 1 && (!wanted_.depths || is_bound)) {
-        plan.at_end.push_back(point.place);
-        continue;
-      }
-      plan.inside.push_back({point.place, point.fraction, method_.dense_weights(point.fraction), {}});
-      if (wanted_.depths) plan.inside.back().rates = method_.dense_weight_rates(point.fraction);
-    }
-    plan.needed = plan.inside.empty() ? &needed_for_end_ : &needed_inside_;
+  /// In the memory of an earlier plan.
+  void plan_step(const StepRecord<T>& record, StepPlan<T>& plan) const {
+    std::vector<AtDepth<T>> stages = std::move(plan.stages);
+    plan = {
+        .record = &record, .is_end = {wanted_.depths, pass_.given, pass_.bound}, .stages = std::move(stages)};
+    if (has_saved_adjoints_) plan.points = record.saved;
+    for (const SavedPoint& point : plan.points) plan.has_inside |= !plan.is_end.holds_for(point);
+    plan.needed = plan.has_inside ? &needed_inside_ : &needed_for_end_;
     // Gradients of depths need the rates of all stages side by side, where recomputing puts them.
     if (!wanted_.depths && record.activations) {
       plan.activations = record.activations;
@@ -212,17 +226,16 @@ template <class T> class Sweep {
         problem_.weights.prepare(record.step.stage_depth(method_.c[i]), wanted_.depths, plan.stages[i]);
       }
     }
-    return plan;
   }
 
   /// Steps begin .. end, a group of the stretch that begins with step `stretch`.
   void walk(std::size_t begin, std::size_t end, std::size_t stretch) {
-    std::vector<StepPlan<T>> plans;
-    plans.reserve(end - begin);
+    if (plans_.size() < end - begin) plans_.resize(end - begin);
+    const std::span<const StepPlan<T>> plans(plans_.data(), end - begin);
     const std::size_t size = problem_.padded(problem_.rows());
     for (std::size_t n = begin; n < end; ++n) {
-      plans.push_back(plan_of((*pass_.records)[n]));
-      StepPlan<T>& plan = plans.back();
+      StepPlan<T>& plan = plans_[n - begin];
+      plan_step((*pass_.records)[n], plan);
       plan.start =
           is_restored_ && n > stretch ? restored_.data() + (n - stretch - 1) * size : plan.record->start;
       count_evaluations(plan);
@@ -233,14 +246,14 @@ template <class T> class Sweep {
     end_group(plans);
   }
 
-  void begin_group(const std::vector<StepPlan<T>>& plans) {
+  void begin_group(std::span<const StepPlan<T>> plans) {
     for (Worker& worker : workers_) {
       worker.moves.assign(wanted_.depths ? plans.size() : 0, {});
       make_views(worker, sums_stages_ ? plans.size() * method_.c.size() : 1);
     }
   }
 
-  void walk_tile(const std::vector<StepPlan<T>>& plans, std::int64_t tile, int thread) {
+  void walk_tile(std::span<const StepPlan<T>> plans, std::int64_t tile, int thread) {
     Worker& worker = workers_[std::size_t(thread)];
     const std::size_t matrices = sums_stages_ ? problem_.program->matrices.size() : 0;
     StepTargets<T> targets{
@@ -262,7 +275,7 @@ template <class T> class Sweep {
     problem_.kernels.move_to_totals(worker.gradient.data(), worker.total.data(), worker.total.size());
   }
 
-  void end_group(const std::vector<StepPlan<T>>& plans) {
+  void end_group(std::span<const StepPlan<T>> plans) {
     if (sums_stages_) join_stage_gradients(plans);
     for (std::size_t n = 0; wanted_.depths && n < plans.size(); ++n) collect_moves(plans[n], n);
   }
@@ -283,7 +296,7 @@ template <class T> class Sweep {
 
   void make_views(Worker& worker, std::size_t stages) const {
     const std::size_t size = problem_.weights.stage_gradient_size();
-    if (worker.stage_gradients.size() == stages * size && !worker.views.empty()) {
+    if (worker.stage_gradients.size() >= stages * size && !worker.views.empty()) {
       std::fill_n(worker.stage_gradients.data(), stages * size, T(0));
       return;
     }
@@ -298,9 +311,10 @@ template <class T> class Sweep {
   }
 
   /// The gradients of weights at each stage, distributed over the coefficients of their bases.
-  void join_stage_gradients(const std::vector<StepPlan<T>>& plans) {
+  void join_stage_gradients(std::span<const StepPlan<T>> plans) {
     const std::size_t size = problem_.weights.stage_gradient_size(), stages = method_.c.size();
-    std::vector<StageGradient<T>> found;
+    std::vector<StageGradient<T>>& found = stage_gradients_;
+    found.clear();
     for (std::size_t n = 0; n < plans.size(); ++n) {
       for (std::size_t i = 0; i < stages; ++i) {
         if (!plans[n].needs(i)) continue;
@@ -313,7 +327,7 @@ template <class T> class Sweep {
         }
       }
     }
-    problem_.weights.spread(found, std::span<double>(result_.weights));
+    problem_.weights.spread(found, std::span<double>(result_.weights), spread_scratch_);
   }
 
   void collect_moves(const StepPlan<T>& plan, std::size_t n) {
@@ -330,14 +344,13 @@ template <class T> class Sweep {
   /// Rows saved at the very start are z0; one with a depth of its own moves along the field, away from the first depth.
   void collect_start() {
     if (!wanted_.start && !wanted_.depths) return;
-    std::vector<bool> taken(pass_.depths.size(), false);
+    taken_.assign(pass_.depths.size(), false);
     for (const StepRecord<T>& record : *pass_.records) {
-      for (const SavedPoint& point : record.saved) taken[point.place] = true;
+      for (const SavedPoint& point : record.saved) taken_[point.place] = true;
     }
     result_.start.resize(wanted_.start ? problem_.state_size() : 0);
-    AtDepth<T> at_first;
     if (wanted_.depths)
-      problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first);
+      problem_.weights.prepare(std::nextafter(pass_.depths.front(), pass_.depths.back()), false, at_first_);
     StepScratch<T>& scratch = workers_.front().scratch;
     for (std::int64_t tile = 0; tile < problem_.tiles.count(); ++tile) {
       T* adjoint = adjoint_begin(tile);
@@ -345,17 +358,17 @@ template <class T> class Sweep {
         Frame<T> frame{.width = problem_.tiles.width(tile),
                        .banks = {scratch.registers.data(), problem_.inputs_of(tile), scratch.rates.data(),
                                  step_.passing_behind(scratch.registers.data(), tile)},
-                       .matrices = at_first.matrices.data(),
-                       .signals = at_first.signals.data(),
-                       .depth = at_first.depth};
+                       .matrices = at_first_.matrices.data(),
+                       .signals = at_first_.signals.data(),
+                       .depth = at_first_.depth};
         problem_.pack_state(tile, pass_.start, frame.banks[0]);
         problem_.kernels.evaluate(problem_.code(), frame);
       }
-      for (std::size_t place = 0; saved_adjoints_ && place < taken.size(); ++place) {
-        if (taken[place]) continue;
+      for (std::size_t place = 0; has_saved_adjoints_ && place < taken_.size(); ++place) {
+        if (taken_[place]) continue;
         step_.add_point(tile, place, scratch, adjoint);
         if (!wanted_.depths || place == 0) continue;
-        const double by = step_.along(tile, scratch, {1.0}, scratch.points.data());
+        const double by = step_.along(tile, scratch, std::array{1.0}, scratch.points.data());
         result_.depths[place] += by;
         result_.depths.front() -= by;
       }
@@ -370,9 +383,9 @@ template <class T> class Sweep {
   Problem<T>& problem_;
   const ode::ButcherTableau& method_;
   std::size_t end_rate_stage_;
-  const T* saved_adjoints_;
+  bool has_saved_adjoints_ = false;
   StepPullback<T> step_;
-  SweepWanted wanted_;
+  SweepWanted wanted_ = {};
   Buffer<T> adjoint_;                 // (rows) of every tile: dL/d(state) at the end of the step to come
   std::vector<bool> needed_for_end_;  // stages
   std::vector<bool> needed_inside_;   // of steps with saved points inside
@@ -383,8 +396,13 @@ template <class T> class Sweep {
   bool is_restored_ = false;
   std::unique_ptr<Engine<T>> again_;  // repeats those steps
   SweepResult<T> result_;
+  std::vector<StepPlan<T>> plans_;  // of the steps that are walked at once
+  std::vector<StageGradient<T>> stage_gradients_;
+  std::vector<T> spread_scratch_;
+  std::vector<bool> taken_;  // of each saved depth: does it belong to a step?
+  AtDepth<T> at_first_;
   StepRecord<T> last_record_;
-  std::vector<StepPlan<T>> last_;  // of the last step, alone
+  std::array<StepPlan<T>, 1> last_;  // of the last step, alone
 };
 
 template <class T>
@@ -393,7 +411,7 @@ LossWayBack<T>::LossWayBack(Problem<T>& problem, const ode::Method& method, cons
     : problem_(problem),
       pass_{.problem = &problem, .method = method, .layout = layout},
       loss_(loss),
-      sweep_(std::make_unique<Sweep<T>>(pass_, nullptr, SweepWanted{})) {}
+      sweep_(std::make_unique<Sweep<T>>(pass_)) {}
 
 template <class T> LossWayBack<T>::~LossWayBack() = default;
 
@@ -419,21 +437,37 @@ template <class T> void LossWayBack<T>::follow(std::int64_t tile, int thread, co
 }
 
 template <class T> typename LossWayBack<T>::Result LossWayBack<T>::finish() {
-  SweepResult<T> gradients = sweep_->finish_last();
+  SweepResult<T> gradients = std::move(sweep_->finish_last());
   return {.adjoint = std::move(sweep_->adjoint()), .gradients = std::move(gradients)};
+}
+
+template <class T> const SweepResult<T>& LossWayBack<T>::run_on(const Pass<T>& pass) {
+  pass_ = pass;
+  return sweep_->run_on();
 }
 
 template <class T> std::size_t LossWayBack<T>::bytes() const { return sweep_->bytes(); }
 
 template <class T> SweepResult<T> LossWayBack<T>::pull_back(const Pass<T>& pass, const SweepWanted& wanted) {
   pass_ = pass;
-  return sweep_->run(wanted);
+  return std::move(sweep_->run(wanted));
 }
 
 template <class T>
 SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const SweepWanted& wanted) {
-  return Sweep<T>(pass, saved_adjoints, wanted).run(wanted);
+  Sweep<T> sweep(pass);
+  sweep.read_adjoints(saved_adjoints, SavedAs::samples);
+  return std::move(sweep.run(wanted));
 }
+
+template <class T> WayBack<T>::WayBack(const Pass<T>& pass) : sweep_(std::make_unique<Sweep<T>>(pass)) {}
+template <class T> WayBack<T>::~WayBack() = default;
+template <class T>
+const SweepResult<T>& WayBack<T>::pull_back(const T* saved_adjoints, SavedAs as, const SweepWanted& wanted) {
+  sweep_->read_adjoints(saved_adjoints, as);
+  return sweep_->run(wanted);
+}
+template <class T> std::size_t WayBack<T>::bytes() const { return sweep_->bytes(); }
 
 template <class T>
 void read_input(const Problem<T>& problem, const SampleInput& input, const Buffer<T>& adjoints, T* samples) {
@@ -444,6 +478,8 @@ void read_input(const Problem<T>& problem, const SampleInput& input, const Buffe
   }
 }
 
+template class WayBack<float>;
+template class WayBack<double>;
 template class LossWayBack<float>;
 template class LossWayBack<double>;
 template SweepResult<float> pull_back(const Pass<float>&, const float*, const SweepWanted&);

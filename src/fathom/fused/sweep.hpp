@@ -47,6 +47,20 @@ SweepResult<T> pull_back(const Pass<T>& pass, const T* saved_adjoints, const Swe
 
 template <class T> class Sweep;
 
+/// The same as an object: a later gradient is found in the memory of an earlier one.
+template <class T> class WayBack {
+ public:
+  /// `pass` must stay, and may change between two gradients but for its problem, method and layout.
+  explicit WayBack(const Pass<T>& pass);
+  ~WayBack();
+  /// The answer stays until the next one.
+  const SweepResult<T>& pull_back(const T* saved_adjoints, SavedAs as, const SweepWanted& wanted);
+  std::size_t bytes() const;  ///< that it holds
+
+ private:
+  std::unique_ptr<Sweep<T>> sweep_;
+};
+
 /// The way back of a loss at the end. First the loss and the last step, on each tile as soon as it is there: half of a short solve's
 /// activations never leave the nearest cache. Then, when the gradient is asked for, the rest.
 template <class T> class LossWayBack final : public Sequel<T> {
@@ -70,6 +84,9 @@ template <class T> class LossWayBack final : public Sequel<T> {
     SweepResult<T> gradients;
   };
   Result finish();
+  /// In place of finish() and pull_back(): goes on to the start of the solve at once, with the sums of the last step. The answer stays
+  /// until the next solve.
+  const SweepResult<T>& run_on(const Pass<T>& pass);
   /// The rest, as pull_back() would give it, in the memory of the last step; as often as it is asked for.
   SweepResult<T> pull_back(const Pass<T>& pass, const SweepWanted& wanted);
   std::size_t bytes() const;  ///< that it holds

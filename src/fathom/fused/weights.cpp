@@ -234,19 +234,21 @@ template <class T> template <class Add> void Weights<T>::for_each_varying(const 
 }
 
 template <class T>
-void Weights<T>::spread(std::span<const StageGradient<T>> stages, std::span<double> gradient) const {
+void Weights<T>::spread(std::span<const StageGradient<T>> stages, std::span<double> gradient,
+                        std::vector<T>& scratch) const {
   std::size_t largest = 0;
   for_each_varying(
       [&](std::size_t, std::size_t, std::size_t size, std::size_t) { largest = std::max(largest, size); });
-  std::vector<T> sum(largest);
+  if (scratch.size() < largest) scratch.resize(largest);
+  T* const sum = scratch.data();
   WeightedSum<T> terms(*kernels_);
   for_each_varying([&](std::size_t basis, std::size_t from, std::size_t size, std::size_t to) {
     for (std::size_t j = 0; j < std::size_t(program_->bases[basis].size); ++j) {
       // A few stages at a time in the type of the state, and those sums in double precision.
       const auto move = [&] {
         if (terms.is_empty()) return;
-        terms.write(sum.data(), nullptr, size);
-        kernels_->move_to_totals(sum.data(), gradient.data() + to + j * size, size);
+        terms.write(sum, nullptr, size);
+        kernels_->move_to_totals(sum, gradient.data() + to + j * size, size);
       };
       for (const StageGradient<T>& stage : stages) {
         terms.add(stage.values + from, stage.at->psi[basis][j]);

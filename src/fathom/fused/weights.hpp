@@ -49,8 +49,9 @@ template <class T> class Weights {
   /// d/ds of the sum of gradient * weight over the matrices that vary: the part of dL/ds that goes through theta(s).
   double along_depth(const AtDepth<T>& at, std::span<const T> stage_gradient) const;
 
-  /// Distributes the gradients over the coefficients of the bases, adding.
-  void spread(std::span<const StageGradient<T>> stages, std::span<double> gradient) const;
+  /// Distributes the gradients over the coefficients of the bases, adding. `scratch`: memory that the next call may use again.
+  void spread(std::span<const StageGradient<T>> stages, std::span<double> gradient,
+              std::vector<T>& scratch) const;
   /// The same in the type of the state, for a part of a step.
   void spread(const StageGradient<T>& stage, std::span<T> gradient) const;
 

@@ -70,15 +70,23 @@ Verdict FixedWalk::judge(const Step&, const TrialError& error) {
 
 AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first,
                            double last, const std::vector<double>& break_points)
+    : AdaptiveWalk(options, method) {
+  begin(first, last, break_points);
+}
+
+AdaptiveWalk::AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method)
     : options_(options),
       order_(method.control_order()),
       error_order_(method.error_order()),
-      error_constant_(method.error_constant()),
-      first_(first),
-      last_(last),
-      depth_(first) {
+      error_constant_(method.error_constant()) {
   check(options, method);
-  stops_ = breaks_between(break_points, first, last);
+}
+
+void AdaptiveWalk::begin(double first, double last, const std::vector<double>& break_points) {
+  first_ = depth_ = first;
+  last_ = last;
+  stops_.assign(break_points.begin(), break_points.end());
+  keep_breaks_between(stops_, first, last);
   first_is_break_ = !stops_.empty() && stops_.front() == first;
   last_is_break_ = !stops_.empty() && stops_.back() == last;
   if (first_is_break_) stops_.erase(stops_.begin());

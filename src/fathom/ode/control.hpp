@@ -44,6 +44,7 @@ struct Verdict {
 class FixedWalk {
  public:
   FixedWalk(const FixedSteps& steps, double first, double last, const std::vector<double>& break_points);
+  void begin_again() { next_ = 0; }
 
   bool finished() const { return next_ == grid_.size(); }
   Step propose() const { return grid_[next_]; }
@@ -58,6 +59,9 @@ class AdaptiveWalk {
  public:
   AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method, double first, double last,
                const std::vector<double>& break_points);
+  /// Made ready for begin(): a copy of it that has begun before begins again in the same memory.
+  AdaptiveWalk(const AdaptiveSteps& options, const ButcherTableau& method);
+  void begin(double first, double last, const std::vector<double>& break_points);
 
   bool finished() const { return depth_ == last_; }
   double direction() const { return last_ < first_ ? -1.0 : 1.0; }
@@ -103,9 +107,9 @@ class AdaptiveWalk {
   int order_;  // in which the error is controlled
   int error_order_;
   double error_constant_;
-  double first_;
-  double last_;
-  double depth_;
+  double first_ = 0;
+  double last_ = 0;
+  double depth_ = 0;
   double size_ = 0;            // magnitude of the next step, before it is cut at a stop
   std::vector<double> stops_;  // break points ahead, then the last depth
   std::size_t next_stop_ = 0;

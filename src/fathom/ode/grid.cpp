@@ -87,6 +87,11 @@ void check_depths(const std::vector<double>& depths) {
 }
 
 std::vector<double> breaks_between(std::vector<double> break_points, double first, double last) {
+  keep_breaks_between(break_points, first, last);
+  return break_points;
+}
+
+void keep_breaks_between(std::vector<double>& break_points, double first, double last) {
   for (double depth : break_points)
     require(!std::isnan(depth), "`break_points` must be numbers, got ", depth);
   const auto [low, high] = std::minmax(first, last);
@@ -95,7 +100,6 @@ std::vector<double> breaks_between(std::vector<double> break_points, double firs
   std::sort(break_points.begin(), break_points.end());
   break_points.erase(std::unique(break_points.begin(), break_points.end()), break_points.end());
   if (last < first) std::reverse(break_points.begin(), break_points.end());
-  return break_points;
 }
 
 std::vector<Step> fixed_grid(const FixedSteps& steps, double first, double last,

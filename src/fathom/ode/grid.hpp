@@ -13,6 +13,8 @@ void check_depths(const std::vector<double>& depths);
 
 /// The break points from `first` to `last`, both included, in the direction of the solve and without repetition.
 std::vector<double> breaks_between(std::vector<double> break_points, double first, double last);
+/// The same in place.
+void keep_breaks_between(std::vector<double>& break_points, double first, double last);
 
 /// All steps of a fixed grid from `first` to `last`; a step never crosses a break point.
 std::vector<Step> fixed_grid(const FixedSteps& steps, double first, double last,

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,6 +70,29 @@ struct Plan {
   Steps steps = AdaptiveSteps{};
   std::vector<double> break_points = {};
   std::function<Next(const StepEvent&)> observer = {};
+};
+
+/// The walks of one plan, for many solves with it: made by the first one, so that later ones allocate nothing. Of fixed steps that holds
+/// while the bounds are the same.
+class Walks {
+ public:
+  AdaptiveWalk& adaptive(const AdaptiveSteps& steps, const Plan& plan, double first, double last) {
+    if (!fresh_) fresh_.emplace(steps, plan.method);
+    adaptive_ = *fresh_;  // in the memory of the solve before
+    adaptive_->begin(first, last, plan.break_points);
+    return *adaptive_;
+  }
+  FixedWalk& fixed(const FixedSteps& steps, const Plan& plan, double first, double last) {
+    if (!fixed_ || bounds_ != std::pair(first, last)) fixed_.emplace(steps, first, last, plan.break_points);
+    bounds_ = {first, last};
+    fixed_->begin_again();
+    return *fixed_;
+  }
+
+ private:
+  std::optional<AdaptiveWalk> fresh_, adaptive_;
+  std::optional<FixedWalk> fixed_;
+  std::pair<double, double> bounds_ = {};
 };
 
 template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths);
@@ -181,7 +205,7 @@ void look_ahead(const E& engine, AdaptiveWalk& walk, const Plan& plan, SolveRepo
 }
 
 template <Engine E, class Walk>
-void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& depths, SolveReport& report) {
+void march(E& engine, Walk& walk, const Plan& plan, const std::vector<double>& depths, SolveReport& report) {
   std::size_t next_saved = 0;
   for (; next_saved < depths.size() && depths[next_saved] == depths.front(); ++next_saved)
     engine.save_state(next_saved);
@@ -212,23 +236,28 @@ void march(E& engine, Walk walk, const Plan& plan, const std::vector<double>& de
 
 }  // namespace detail
 
-/// Integrates from depths.front() to depths.back(); the engine saves its state at every depth reached.
-template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths) {
+/// Integrates from depths.front() to depths.back(); the engine saves its state at every depth reached. `walks`: of this plan.
+template <Engine E>
+SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths, Walks& walks) {
   check_depths(depths);
   const auto began = std::chrono::steady_clock::now();
   SolveReport report;
   report.reached = depths.front();
   const double first = depths.front(), last = depths.back();
   if (const auto* fixed = std::get_if<FixedSteps>(&plan.steps)) {
-    detail::march(engine, FixedWalk(*fixed, first, last, plan.break_points), plan, depths, report);
+    detail::march(engine, walks.fixed(*fixed, plan, first, last), plan, depths, report);
   } else {
     const auto& adaptive = std::get<AdaptiveSteps>(plan.steps);
-    detail::march(engine, AdaptiveWalk(adaptive, plan.method, first, last, plan.break_points), plan, depths,
-                  report);
+    detail::march(engine, walks.adaptive(adaptive, plan, first, last), plan, depths, report);
   }
   report.evaluations = engine.evaluations() + report.scouting;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return report;
+}
+
+template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths) {
+  Walks walks;
+  return integrate(engine, plan, depths, walks);
 }
 
 }  // namespace fathom::ode

@@ -56,22 +56,30 @@ bool ButcherTableau::first_same_as_last() const {
 
 std::vector<double> ButcherTableau::dense_weights(double t) const {
   std::vector<double> weights(dense.size());
+  dense_weights(t, weights);
+  return weights;
+}
+
+void ButcherTableau::dense_weights(double t, std::span<double> weights) const {
   for (std::size_t i = 0; i < dense.size(); ++i) {
     double value = 0.0;
     for (std::size_t n = dense[i].size(); n-- > 0;) value = (value + dense[i][n]) * t;
     weights[i] = value;
   }
-  return weights;
 }
 
 std::vector<double> ButcherTableau::dense_weight_rates(double t) const {
   std::vector<double> rates(dense.size());
+  dense_weight_rates(t, rates);
+  return rates;
+}
+
+void ButcherTableau::dense_weight_rates(double t, std::span<double> rates) const {
   for (std::size_t i = 0; i < dense.size(); ++i) {
     double value = 0.0;
     for (std::size_t n = dense[i].size(); n-- > 0;) value = value * t + double(n + 1) * dense[i][n];
     rates[i] = value;
   }
-  return rates;
 }
 
 ButcherTableau with_hermite_output(ButcherTableau method) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,11 @@ struct ButcherTableau {
 
   /// b_i(t) for all stages and dense stages.
   std::vector<double> dense_weights(double t) const;
+  void dense_weights(double t, std::span<double> weights) const;
 
   /// d b_i / dt.
   std::vector<double> dense_weight_rates(double t) const;
+  void dense_weight_rates(double t, std::span<double> rates) const;
 };
 
 /// Completes a method that has no interpolant of its own by the cubic Hermite one through both ends and both rates;
