@@ -59,6 +59,31 @@ def nothing_overflows(tab, url):
     })()""")
 
 
+def nothing_is_cut(tab, url):
+    """No words of a figure end in dots, leave their figure or run into each other's place in the legend."""
+    return tab.evaluate("""(() => {
+      const complaints = [];
+      for (const svg of document.querySelectorAll(".drawing svg")) {
+        const name = svg.closest("figure").id, frame = svg.getBoundingClientRect();
+        for (const words of svg.querySelectorAll("text")) {
+          const said = words.textContent, box = words.getBoundingClientRect();
+          if (box.width === 0) continue;
+          if (said.includes("\u2026")) complaints.push(`${name} cuts "${said}"`);
+          const outside = Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom);
+          if (outside > 2) complaints.push(`${name}: "${said}" ends ${outside} outside`);
+        }
+        const entries = [...svg.querySelectorAll(".role-legend-label text, .role-title-text text")].map((e) => [e.textContent, e.getBoundingClientRect()]);
+        for (const [i, [said, a]] of entries.entries()) {
+          for (const [other, b] of entries.slice(i + 1)) {
+            const across = Math.min(a.right, b.right) - Math.max(a.left, b.left), down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (across > 1 && down > 2) complaints.push(`${name}: "${said}" lies on "${other}"`);
+          }
+        }
+      }
+      return complaints;
+    })()""")
+
+
 def press(tab, key, code):
     for kind in ("keyDown", "keyUp"):
         tab.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
@@ -121,8 +146,8 @@ def dark_is_dark(tab, url):
 
 
 CHECKS = {
-    375: [no_complaints, no_requests, figures_are_drawn, nothing_overflows],
-    1280: [figures_are_drawn, nothing_overflows, sliders_move_points, hover_tells_about_a_sample, dark_is_dark, no_complaints,
+    375: [no_complaints, no_requests, figures_are_drawn, nothing_overflows, nothing_is_cut],
+    1280: [figures_are_drawn, nothing_overflows, nothing_is_cut, sliders_move_points, hover_tells_about_a_sample, dark_is_dark, no_complaints,
            no_requests],
 }
 
@@ -146,6 +171,7 @@ def broken(page):
     yield "no_requests", page.replace("img-src data:", "img-src *").replace("</main>", "</main><img src='http://127.0.0.1:9/'>")
     yield "figures_are_drawn", page[:first_figure] + page[first_figure:].replace('"marks":[', '"marks":[],"unused":[', 1)
     yield "nothing_overflows", page.replace("</main>", "</main><div style='width:400px'>.</div>")
+    yield "nothing_is_cut", page.replace('"labelLimit":0', '"labelLimit":60')
     yield "sliders_move_points", page.replace("view.signal(signal, +range.value)", "view.signal(signal, high)")
     yield "hover_tells_about_a_sample", page.replace("tip.hidden = value == null;", "tip.hidden = true;")
     yield "dark_is_dark", page.replace("prefers-color-scheme: dark", "prefers-color-scheme: none")

@@ -166,7 +166,8 @@ Figure heat() {
   return heat_map({.title = "Functional gradient",
                    .idea = "Where in depth the loss wants change.",
                    .finding = "It fades."},
-                  {.panels = {{"first weight", wave}}, .value_title = "delta ell / delta theta"});
+                  {.panels = {{"first weight", wave}},
+                   .value_title = "delta ell / delta theta, in units of its largest value"});
 }
 
 Figure slope() {
@@ -193,8 +194,8 @@ Figure measures() {
       {.title = "Regularisers",
        .idea = "Shorter paths need fewer evaluations.",
        .finding = "NFE fell by half."},
-      {.models = {"none", "kinetic energy", "terminal speed"},
-       .measures = {{.title = "accuracy",
+      {.models = {"none", "kinetic energy", "terminal speed, squared and summed over all samples of a batch"},
+       .measures = {{.title = "accuracy of the answers on rows held out",
                      .values = {0.99, 0.98, 0.97},
                      .deviations = {0.004, 0.006, 0.01},
                      .threshold = 0.95},

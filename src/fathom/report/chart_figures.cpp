@@ -218,7 +218,8 @@ Figure heat_map(const Caption& caption, const HeatMap& data) {
   sheet.legends = {{{"fill", "heat"},
                     {"orient", "top"},
                     {"direction", "horizontal"},
-                    {"title", data.value_title},
+                    {"title", in_lines(data.value_title, 24)},
+                    {"titleLimit", 0},
                     {"gradientLength", signal("min(260, panel_width)")},
                     {"gradientThickness", 10},
                     {"offset", 22}}};

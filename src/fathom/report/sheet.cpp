@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "fathom/support/error.hpp"
 
@@ -11,6 +12,38 @@ namespace {
 
 constexpr double path_units = 4000;
 constexpr int left_space = 56, right_space = 14, column_gap = 66, row_gap = 74;
+
+// What Vega takes for the width of a letter where it cannot measure: 0.8 of the font's size, more than most letters have.
+constexpr double title_letter = 0.8 * 13, label_letter = 0.8 * 12;
+constexpr int line_height = 15;
+constexpr int narrowest_legend = 220;  // of a phone, beside the space of the axis
+constexpr int symbol_space = 40;       // of an entry of the legend, and the gap after it
+
+/// Letters, not bytes.
+std::size_t length(const std::string& words) {
+  return std::size_t(std::count_if(words.begin(), words.end(),
+                                   [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+/// The words in one line where the panel is wide enough for it, else in as many as the smallest panel needs.
+json fitted(const std::string& words, double letter, int smallest_panel) {
+  const std::vector<std::string> lines = in_lines(words, std::size_t(smallest_panel / letter));
+  if (lines.size() == 1) return words;
+  return signal(text("panel_width < ", std::ceil(letter * double(length(words))), " ? ", json(lines).dump(),
+                     " : ", json(words).dump()));
+}
+
+/// Room that the further lines of titles need between rows of panels.
+int room_for_lines(const Sheet& sheet) {
+  std::size_t title_lines = 1, axis_lines = 1;
+  for (const Panel& panel : sheet.panels) {
+    title_lines =
+        std::max(title_lines, in_lines(panel.title, std::size_t(sheet.smallest_panel / title_letter)).size());
+    axis_lines = std::max(axis_lines,
+                          in_lines(panel.x_title, std::size_t(sheet.smallest_panel / label_letter)).size());
+  }
+  return line_height * int(title_lines - 1 + axis_lines - 1);
+}
 
 /// Where a value lies between the ends of an axis: 0 to 1 inside.
 double position(double value, const Range& range, bool logarithmic) {
@@ -27,33 +60,35 @@ json scale(const std::string& name, const Range& range, bool logarithmic, const 
           {"nice", false}};
 }
 
-json axis(const std::string& orient, const std::string& scale_name, const Panel& panel) {
+json axis(const std::string& orient, const std::string& scale_name, const Panel& panel, int smallest_panel) {
   const bool horizontal = orient == "bottom";
   const bool logarithmic = horizontal ? panel.window.logarithmic_x : panel.window.logarithmic_y;
-  json result{{"orient", orient},
-              {"scale", scale_name},
-              {"title", horizontal ? panel.x_title : panel.y_title},
-              {"grid", panel.grid_lines},
-              {"labelOverlap", true},
-              {"labelFlush", horizontal},
-              {"tickCount",
-               signal(horizontal ? "max(3, floor(panel_width / 70))" : "max(3, floor(panel_height / 45))")}};
+  json result{
+      {"orient", orient},
+      {"scale", scale_name},
+      {"title", horizontal ? fitted(panel.x_title, label_letter, smallest_panel) : json(panel.y_title)},
+      {"grid", panel.grid_lines},
+      {"labelOverlap", true},
+      {"labelFlush", horizontal},
+      {"tickCount",
+       signal(horizontal ? "max(3, floor(panel_width / 70))" : "max(3, floor(panel_height / 45))")}};
   if (!horizontal) result["minExtent"] = result["maxExtent"] = 34;
   if (logarithmic) result["format"] = "~g";
   return result;
 }
 
-json group(const Panel& panel) {
+json group(const Panel& panel, int smallest_panel) {
   json result{{"type", "group"}};
   if (!panel.title.empty())
-    result["title"] = {{"text", panel.title}, {"limit", signal("panel_width")}, {"offset", 8}};
+    result["title"] = {{"text", fitted(panel.title, title_letter, smallest_panel)}, {"offset", 8}};
   result["encode"]["update"] = {{"width", signal("panel_width")}, {"height", signal("panel_height")}};
   result["signals"] = {{{"name", "width"}, {"update", "panel_width"}},
                        {{"name", "height"}, {"update", "panel_height"}}};
   result["scales"] = {scale("x", panel.window.x, panel.window.logarithmic_x, {0, signal("panel_width")}),
                       scale("y", panel.window.y, panel.window.logarithmic_y, {signal("panel_height"), 0})};
-  result["axes"] = json::array({panel.x_axis.is_null() ? axis("bottom", "x", panel) : panel.x_axis});
-  if (!panel.hide_y_labels) result["axes"].push_back(axis("left", "y", panel));
+  result["axes"] =
+      json::array({panel.x_axis.is_null() ? axis("bottom", "x", panel, smallest_panel) : panel.x_axis});
+  if (!panel.hide_y_labels) result["axes"].push_back(axis("left", "y", panel, smallest_panel));
   if (!panel.data.empty()) result["data"] = panel.data;
   // Marks are clipped in a group of their own: on the panel itself that would cut off the axes.
   json marks{{"type", "group"}, {"clip", true}, {"marks", panel.marks}};
@@ -62,12 +97,26 @@ json group(const Panel& panel) {
   return result;
 }
 
+/// As many columns as the longest entry leaves room for. Entries that are longer than a phone is wide take several lines there.
 json legend(const Sheet& sheet) {
+  std::size_t longest = 0;
+  json lines = json::object();
+  for (const auto* labels : {&sheet.labels, &sheet.dashed_labels}) {
+    for (const std::string& label : *labels) {
+      longest = std::max(longest, length(label));
+      lines[label] = in_lines(label, std::size_t((narrowest_legend - symbol_space) / label_letter));
+    }
+  }
+  const double width = std::ceil(label_letter * double(longest)) + symbol_space;
   json result{{"orient", "top"},
               {"direction", "horizontal"},
-              {"columns", signal("max(1, floor(available / 150))")},
-              {"labelLimit", 150},
-              {"offset", 22}};
+              {"columns", signal(text("max(1, floor((available - ", left_space, ") / ", width, "))"))},
+              {"labelLimit", 0},
+              {"offset", 22 + room_for_lines(sheet)}};
+  if (width > narrowest_legend) {
+    result["encode"]["labels"]["update"]["text"] = signal(
+        text("available - ", left_space, " < ", width, " ? ", lines.dump(), "[datum.label] : datum.label"));
+  }
   if (sheet.symbol == "stroke") {
     result["stroke"] = "colour";
     result["strokeDash"] = "dash";
@@ -224,7 +273,7 @@ std::string specification(const Sheet& sheet) {
       {{"name", "panel_height"}, {"update", sheet.height}}};
   for (const json& each : sheet.signals) spec["signals"].push_back(each);
   spec["layout"] = {{"columns", signal("columns")},
-                    {"padding", {{"column", column_gap}, {"row", row_gap}}},
+                    {"padding", {{"column", column_gap}, {"row", row_gap + room_for_lines(sheet)}}},
                     {"bounds", "flush"},
                     {"align", "all"}};
   spec["scales"] = sheet.scales;
@@ -233,8 +282,31 @@ std::string specification(const Sheet& sheet) {
     for (const json& each : label_scales(sheet)) spec["scales"].push_back(each);
     spec["legends"].push_back(legend(sheet));
   }
-  for (const Panel& panel : sheet.panels) spec["marks"].push_back(group(panel));
+  for (const Panel& panel : sheet.panels) spec["marks"].push_back(group(panel, sheet.smallest_panel));
   return spec.dump();
+}
+
+std::vector<std::string> in_lines(const std::string& words, std::size_t letters) {
+  std::vector<std::string> lines(1);
+  const auto take = [&](const std::string& piece, const char* gap) {
+    if (!lines.back().empty() && length(lines.back()) + length(gap) + length(piece) > letters)
+      lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : gap) + piece;
+  };
+  std::istringstream in(words);
+  for (std::string word; in >> word;) {
+    const char* gap = " ";
+    while (length(word) > letters) {
+      std::size_t end = 0;
+      for (std::size_t taken = 0; taken <= letters; ++end)
+        taken += (static_cast<unsigned char>(word[end]) & 0xC0) != 0x80;
+      take(word.substr(0, end - 1), gap);
+      word = word.substr(end - 1);
+      gap = "";
+    }
+    take(word, gap);
+  }
+  return lines;
 }
 
 std::string listed(const std::vector<std::string>& words) {

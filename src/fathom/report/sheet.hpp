@@ -85,6 +85,9 @@ struct Sheet {
   json usermeta = json::object();
 };
 
+/// Words in lines of at most so many letters; a word that is longer is divided.
+std::vector<std::string> in_lines(const std::string& words, std::size_t letters);
+
 /// The whole specification, as text.
 std::string specification(const Sheet& sheet);
 
