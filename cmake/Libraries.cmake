@@ -1,6 +1,6 @@
 # fathom::runtime and fathom::report (no torch), and fathom::fathom (everything).
 
-set(runtime_folders support ode fused file runtime read)
+set(runtime_folders support ode fused session file runtime read)
 # Files without torch in folders that use it elsewhere.
 set(runtime_files depth/basis.cpp depth/named_basis.cpp)
 
@@ -20,7 +20,8 @@ function(fathom_library target sources)
   add_library(${target} ${sources})
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:include>)
   # Used in source files only, so an installed fathom does not ask for it.
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
   fathom_warnings(${target})

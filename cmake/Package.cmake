@@ -4,7 +4,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fathom)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fathom ${PROJECT_SOURCE_DIR}/src/fathom
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 
 # Two export files, so that asking for the runtime alone does not look for torch.
 install(TARGETS fathom_runtime EXPORT runtime)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <span>
 
 #include "fathom/support/error.hpp"
 
@@ -54,20 +55,22 @@ Values unit(std::size_t size, std::size_t place, double value = 1.0) {
   return values;
 }
 
-/// n + 1 points from first to last; the ends are exact.
-Values knots(const DepthSpan& span, std::size_t pieces) {
-  Values points;
-  for (std::size_t i = 0; i <= pieces; ++i) {
-    points.push_back(i == pieces ? span.last
-                                 : span.first + (span.last - span.first) * double(i) / double(pieces));
-  }
-  return points;
+/// Point n of pieces + 1 from first to last; the ends are exact.
+double knot(const DepthSpan& span, std::size_t pieces, std::size_t n) {
+  return n == pieces ? span.last : span.first + (span.last - span.first) * double(n) / double(pieces);
 }
 
 /// The piece that holds s; the outer ones reach to infinity. A joint belongs to the piece on its right.
-std::size_t piece_of(const Values& points, double s) {
-  const auto right = std::upper_bound(points.begin() + 1, points.end() - 1, s);
-  return std::size_t(right - points.begin()) - 1;
+std::size_t piece_of(const DepthSpan& span, std::size_t pieces, double s) {
+  std::size_t piece = 0;
+  while (piece + 1 < pieces && s >= knot(span, pieces, piece + 1)) ++piece;
+  return piece;
+}
+
+Values joints(const DepthSpan& span, std::size_t pieces) {
+  Values points;
+  for (std::size_t n = 1; n < pieces; ++n) points.push_back(knot(span, pieces, n));
+  return points;
 }
 
 /// psi_j / sum_k psi_k, for functions that are positive. So far beyond the span that all vanish, the outermost is 1.
@@ -91,192 +94,297 @@ DepthBasis shares_of(const DepthBasis& plain, const DepthSpan& span) {
     return slope;
   };
   basis.constant = Values(basis.size, 1.0);
+  basis.data = {};
   return basis;
 }
 
-DepthBasis radial(const char* name, const RadialOptions& options, double (*function)(double),
-                  double (*slope)(double)) {
+/// Radial functions on equally spaced centres.
+struct Radial {
+  double (*function)(double) = nullptr;
+  double (*slope)(double) = nullptr;
+  std::size_t centres = 1;
+  DepthSpan span = {};
+  double width = 0;
+
+  static double usual_width(std::size_t centres, const DepthSpan& span) {
+    return (span.last - span.first) / double(std::max<std::size_t>(1, centres - 1));
+  }
+  double centre(std::size_t n) const {
+    return centres == 1 ? span.first + (span.last - span.first) / 2 : knot(span, centres - 1, n);
+  }
+  void values(double s, std::span<double> psi) const {
+    for (std::size_t n = 0; n < centres; ++n) psi[n] = function((s - centre(n)) / width);
+  }
+  void slopes(double s, std::span<double> psi) const {
+    for (std::size_t n = 0; n < centres; ++n) psi[n] = slope((s - centre(n)) / width) / width;
+  }
+};
+
+Radial gaussian_of(std::size_t centres, const DepthSpan& span, double width) {
+  return {[](double r) { return std::exp(-r * r / 2); }, [](double r) { return -r * std::exp(-r * r / 2); },
+          centres, span, width};
+}
+
+Radial multiquadric_of(std::size_t centres, const DepthSpan& span, double width) {
+  return {[](double r) { return std::sqrt(1 + r * r); }, [](double r) { return r / std::sqrt(1 + r * r); },
+          centres, span, width};
+}
+
+Radial radial_of(const Basis& basis) {
+  const std::size_t centres = std::size_t(basis.size);
+  const double width = Radial::usual_width(centres, basis.span);
+  return basis.kind == BasisKind::gaussian ? gaussian_of(centres, basis.span, width)
+                                           : multiquadric_of(centres, basis.span, width);
+}
+
+/// The same in the form of functions, with a name.
+DepthBasis functions_of(std::string name, const Basis& data) {
+  DepthBasis basis{.name = std::move(name),
+                   .size = std::size_t(function_count(data)),
+                   .values = {},
+                   .slopes = {},
+                   .data = data};
+  basis.values = [data, size = basis.size](double s) {
+    Values psi(size);
+    evaluate(data, s, psi);
+    return psi;
+  };
+  basis.slopes = [data, size = basis.size](double s) {
+    Values psi(size);
+    evaluate_slopes(data, s, psi);
+    return psi;
+  };
+  return basis;
+}
+
+using MakeRadial = Radial (*)(std::size_t centres, const DepthSpan& span, double width);
+
+DepthBasis radial(const char* name, BasisKind kind, const RadialOptions& options, MakeRadial make) {
   check(options.span);
   require(options.centres >= 1, "a radial basis needs at least one centre, got 0");
   require(options.width >= 0, "the width of a radial basis must be positive, got ", options.width);
-  const double length = options.span.last - options.span.first;
-  const std::size_t intervals = std::max<std::size_t>(1, options.centres - 1);
-  const double width = options.width > 0 ? options.width : length / double(intervals);
-  Values centres =
-      options.centres == 1 ? Values{options.span.first + length / 2} : knots(options.span, intervals);
-  DepthBasis basis{.name = name, .size = options.centres, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    Values psi;
-    for (double centre : centres) psi.push_back(function((s - centre) / width));
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    Values psi;
-    for (double centre : centres) psi.push_back(slope((s - centre) / width) / width);
-    return psi;
-  };
+  DepthBasis basis = functions_of(name, {kind, std::int32_t(options.centres), options.span});
+  if (options.width > 0) {
+    const Radial own = make(options.centres, options.span, options.width);
+    basis.values = [own](double s) {
+      Values psi(own.centres);
+      own.values(s, psi);
+      return psi;
+    };
+    basis.slopes = [own](double s) {
+      Values psi(own.centres);
+      own.slopes(s, psi);
+      return psi;
+    };
+    basis.data = {};
+  }
   if (options.normalised) return shares_of(basis, options.span);
   basis.constant = closest_to_one(basis, options.span);
   return basis;
 }
 
+/// T_n by their recurrence, in t on [-1, 1]; with 2 t in place of t at n = 1, U_n.
+void chebyshev_values(double t, double at_one, std::span<double> psi) {
+  std::fill(psi.begin(), psi.end(), 1.0);
+  if (psi.size() > 1) psi[1] = at_one;
+  for (std::size_t n = 2; n < psi.size(); ++n) psi[n] = 2 * t * psi[n - 1] - psi[n - 2];
+}
+
+void legendre_values(double t, std::span<double> p) {
+  std::fill(p.begin(), p.end(), 1.0);
+  if (p.size() > 1) p[1] = t;
+  for (std::size_t n = 2; n < p.size(); ++n)
+    p[n] = ((2 * double(n) - 1) * t * p[n - 1] - (double(n) - 1) * p[n - 2]) / double(n);
+}
+
+double legendre_norm(std::size_t n, double length) { return std::sqrt((2 * double(n) + 1) / length); }
+
+/// Of a span, to [-1, 1].
+struct Mapped {
+  explicit Mapped(const DepthSpan& span)
+      : scale(2 / (span.last - span.first)), offset(-1 - scale * span.first) {}
+  double scale, offset;
+  double operator()(double s) const { return scale * s + offset; }
+};
+
 }  // namespace
+
+std::int32_t function_count(const Basis& basis) {
+  switch (basis.kind) {
+    case BasisKind::fourier: return 2 * basis.size + 1;
+    case BasisKind::chebyshev:
+    case BasisKind::legendre:
+    case BasisKind::polynomial:
+    case BasisKind::piecewise_linear: return basis.size + 1;
+    case BasisKind::gaussian:
+    case BasisKind::multiquadric:
+    case BasisKind::piecewise_constant: return basis.size;
+  }
+  throw InvalidArgument("a basis of unknown kind");
+}
+
+void evaluate(const Basis& basis, double s, std::span<double> psi) {
+  const std::size_t pieces = std::size_t(basis.size);
+  switch (basis.kind) {
+    case BasisKind::fourier: {
+      const double period = basis.span.last - basis.span.first, base = 2 * std::numbers::pi / period;
+      const double wave = std::sqrt(2 / period);
+      psi[0] = 1 / std::sqrt(period);
+      for (std::size_t j = 1; j <= pieces; ++j) {
+        psi[2 * j - 1] = wave * std::cos(base * double(j) * s);
+        psi[2 * j] = wave * std::sin(base * double(j) * s);
+      }
+      return;
+    }
+    case BasisKind::chebyshev: {
+      const double t = Mapped(basis.span)(s);
+      return chebyshev_values(t, t, psi);
+    }
+    case BasisKind::legendre: {
+      legendre_values(Mapped(basis.span)(s), psi);
+      const double length = basis.span.last - basis.span.first;
+      for (std::size_t n = 0; n < psi.size(); ++n) psi[n] *= legendre_norm(n, length);
+      return;
+    }
+    case BasisKind::polynomial:
+      psi[0] = 1;
+      for (std::size_t n = 1; n < psi.size(); ++n) psi[n] = psi[n - 1] * s;
+      return;
+    case BasisKind::gaussian:
+    case BasisKind::multiquadric: return radial_of(basis).values(s, psi);
+    case BasisKind::piecewise_constant:
+      std::fill(psi.begin(), psi.end(), 0.0);
+      psi[piece_of(basis.span, pieces, s)] = 1;
+      return;
+    case BasisKind::piecewise_linear: {
+      const std::size_t piece = piece_of(basis.span, pieces, s);
+      const double from = knot(basis.span, pieces, piece), to = knot(basis.span, pieces, piece + 1);
+      // Beyond the span the outermost values are held.
+      const double part = std::clamp((s - from) / (to - from), 0.0, 1.0);
+      std::fill(psi.begin(), psi.end(), 0.0);
+      psi[piece] = 1 - part;
+      psi[piece + 1] = part;
+      return;
+    }
+  }
+  throw InvalidArgument("a basis of unknown kind");
+}
+
+void evaluate_slopes(const Basis& basis, double s, std::span<double> psi) {
+  const std::size_t pieces = std::size_t(basis.size);
+  switch (basis.kind) {
+    case BasisKind::fourier: {
+      const double period = basis.span.last - basis.span.first, base = 2 * std::numbers::pi / period;
+      const double wave = std::sqrt(2 / period);
+      psi[0] = 0;
+      for (std::size_t j = 1; j <= pieces; ++j) {
+        const double frequency = base * double(j);
+        psi[2 * j - 1] = -wave * frequency * std::sin(frequency * s);
+        psi[2 * j] = wave * frequency * std::cos(frequency * s);
+      }
+      return;
+    }
+    case BasisKind::chebyshev: {
+      // dT_n/dt = n U_{n-1}, from the last so that each reads what is still U.
+      const Mapped mapped(basis.span);
+      const double t = mapped(s);
+      chebyshev_values(t, 2 * t, psi);
+      for (std::size_t n = psi.size(); n-- > 1;) psi[n] = double(n) * psi[n - 1] * mapped.scale;
+      psi[0] = 0;
+      return;
+    }
+    case BasisKind::legendre: {
+      // P'_{n+1} = P'_{n-1} + (2n + 1) P_n, with P_{n-1} and P_n along the way.
+      const Mapped mapped(basis.span);
+      const double t = mapped(s), length = basis.span.last - basis.span.first;
+      double before = 0, here = 1;  // P_{n-2}, P_{n-1}
+      psi[0] = 0;
+      for (std::size_t n = 1; n < psi.size(); ++n) {
+        psi[n] = (n >= 2 ? psi[n - 2] : 0.0) + (2 * double(n) - 1) * here;
+        const double next =
+            n == 1 ? t : ((2 * double(n) - 1) * t * here - (double(n) - 1) * before) / double(n);
+        before = here, here = next;
+      }
+      for (std::size_t n = 0; n < psi.size(); ++n) psi[n] *= mapped.scale * legendre_norm(n, length);
+      return;
+    }
+    case BasisKind::polynomial: {
+      double power = 1;
+      psi[0] = 0;
+      for (std::size_t n = 1; n < psi.size(); ++n, power *= s) psi[n] = double(n) * power;
+      return;
+    }
+    case BasisKind::gaussian:
+    case BasisKind::multiquadric: return radial_of(basis).slopes(s, psi);
+    case BasisKind::piecewise_constant: std::fill(psi.begin(), psi.end(), 0.0); return;
+    case BasisKind::piecewise_linear: {
+      std::fill(psi.begin(), psi.end(), 0.0);
+      if (s < basis.span.first || s > basis.span.last) return;
+      const std::size_t piece = piece_of(basis.span, pieces, s);
+      psi[piece + 1] = 1 / (knot(basis.span, pieces, piece + 1) - knot(basis.span, pieces, piece));
+      psi[piece] = -psi[piece + 1];
+      return;
+    }
+  }
+  throw InvalidArgument("a basis of unknown kind");
+}
 
 DepthBasis fourier(const FourierOptions& options) {
   require(options.period > 0 && std::isfinite(options.period),
           "the period of a Fourier basis must be positive, got ", options.period);
-  const double base = 2 * std::numbers::pi / options.period;
-  const double flat = 1 / std::sqrt(options.period), wave = std::sqrt(2 / options.period);
-  const std::size_t m = options.harmonics;
-  DepthBasis basis{.name = "fourier", .size = 2 * m + 1, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    Values psi = {flat};
-    for (std::size_t j = 1; j <= m; ++j) {
-      psi.push_back(wave * std::cos(base * double(j) * s));
-      psi.push_back(wave * std::sin(base * double(j) * s));
-    }
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    Values psi = {0.0};
-    for (std::size_t j = 1; j <= m; ++j) {
-      const double frequency = base * double(j);
-      psi.push_back(-wave * frequency * std::sin(frequency * s));
-      psi.push_back(wave * frequency * std::cos(frequency * s));
-    }
-    return psi;
-  };
-  basis.constant = unit(basis.size, 0, 1 / flat);
+  DepthBasis basis =
+      functions_of("fourier", {BasisKind::fourier, std::int32_t(options.harmonics), {0, options.period}});
+  basis.constant = unit(basis.size, 0, 1 / (1 / std::sqrt(options.period)));
   return basis;
 }
 
 DepthBasis chebyshev(const PolynomialOptions& options) {
   check(options.span);
-  const auto [first, last] = options.span;
-  const double scale = 2 / (last - first), offset = -1 - scale * first;
-  const std::size_t size = options.degree + 1;
-  DepthBasis basis{.name = "chebyshev", .size = size, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    const double t = scale * s + offset;
-    Values psi(size, 1.0);
-    if (size > 1) psi[1] = t;
-    for (std::size_t n = 2; n < size; ++n) psi[n] = 2 * t * psi[n - 1] - psi[n - 2];
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    // dT_n/dt = n U_{n-1}
-    const double t = scale * s + offset;
-    Values second(size, 1.0), psi(size, 0.0);
-    if (size > 1) second[1] = 2 * t;
-    for (std::size_t n = 2; n < size; ++n) second[n] = 2 * t * second[n - 1] - second[n - 2];
-    for (std::size_t n = 1; n < size; ++n) psi[n] = double(n) * second[n - 1] * scale;
-    return psi;
-  };
-  basis.constant = unit(size, 0);
+  DepthBasis basis =
+      functions_of("chebyshev", {BasisKind::chebyshev, std::int32_t(options.degree), options.span});
+  basis.constant = unit(basis.size, 0);
   return basis;
 }
 
 DepthBasis legendre(const PolynomialOptions& options) {
   check(options.span);
-  const auto [first, last] = options.span;
-  const double length = last - first, scale = 2 / length, offset = -1 - scale * first;
-  const std::size_t size = options.degree + 1;
-  const auto norm = [=](std::size_t n) { return std::sqrt((2 * double(n) + 1) / length); };
-  const auto plain = [=](double t) {
-    Values p(size, 1.0);
-    if (size > 1) p[1] = t;
-    for (std::size_t n = 2; n < size; ++n) {
-      p[n] = ((2 * double(n) - 1) * t * p[n - 1] - (double(n) - 1) * p[n - 2]) / double(n);
-    }
-    return p;
-  };
-  DepthBasis basis{.name = "legendre", .size = size, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    Values psi = plain(scale * s + offset);
-    for (std::size_t n = 0; n < size; ++n) psi[n] *= norm(n);
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    // P'_{n+1} = P'_{n-1} + (2n + 1) P_n
-    const Values p = plain(scale * s + offset);
-    Values slope(size, 0.0);
-    for (std::size_t n = 1; n < size; ++n) {
-      slope[n] = (n >= 2 ? slope[n - 2] : 0.0) + (2 * double(n) - 1) * p[n - 1];
-    }
-    for (std::size_t n = 0; n < size; ++n) slope[n] *= scale * norm(n);
-    return slope;
-  };
-  basis.constant = unit(size, 0, 1 / norm(0));
+  DepthBasis basis =
+      functions_of("legendre", {BasisKind::legendre, std::int32_t(options.degree), options.span});
+  basis.constant = unit(basis.size, 0, 1 / legendre_norm(0, options.span.last - options.span.first));
   return basis;
 }
 
 DepthBasis polynomial(std::size_t degree) {
-  const std::size_t size = degree + 1;
-  DepthBasis basis{.name = "polynomial", .size = size, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    Values psi(size, 1.0);
-    for (std::size_t n = 1; n < size; ++n) psi[n] = psi[n - 1] * s;
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    Values psi(size, 0.0);
-    double power = 1;
-    for (std::size_t n = 1; n < size; ++n, power *= s) psi[n] = double(n) * power;
-    return psi;
-  };
-  basis.constant = unit(size, 0);
+  DepthBasis basis = functions_of("polynomial", {BasisKind::polynomial, std::int32_t(degree), {}});
+  basis.constant = unit(basis.size, 0);
   return basis;
 }
 
 DepthBasis gaussian_radial(const RadialOptions& options) {
-  return radial(
-      "gaussian radial", options, [](double r) { return std::exp(-r * r / 2); },
-      [](double r) { return -r * std::exp(-r * r / 2); });
+  return radial("gaussian radial", BasisKind::gaussian, options, gaussian_of);
 }
 
 DepthBasis multiquadric_radial(const RadialOptions& options) {
-  return radial(
-      "multiquadric radial", options, [](double r) { return std::sqrt(1 + r * r); },
-      [](double r) { return r / std::sqrt(1 + r * r); });
+  return radial("multiquadric radial", BasisKind::multiquadric, options, multiquadric_of);
 }
 
 DepthBasis piecewise_constant(const PieceOptions& options) {
   check(options.span);
   require(options.pieces >= 1, "a piecewise constant basis needs at least one piece, got 0");
-  const Values points = knots(options.span, options.pieces);
-  const std::size_t size = options.pieces;
-  DepthBasis basis{.name = "piecewise constant", .size = size, .values = {}, .slopes = {}};
-  basis.values = [=](double s) { return unit(size, piece_of(points, s)); };
-  basis.slopes = [=](double) { return Values(size, 0.0); };
-  basis.break_points = Values(points.begin() + 1, points.end() - 1);
-  basis.constant = Values(size, 1.0);
+  DepthBasis basis = functions_of(
+      "piecewise constant", {BasisKind::piecewise_constant, std::int32_t(options.pieces), options.span});
+  basis.break_points = joints(options.span, options.pieces);
+  basis.constant = Values(basis.size, 1.0);
   return basis;
 }
 
 DepthBasis piecewise_linear(const PieceOptions& options) {
   check(options.span);
   require(options.pieces >= 1, "a piecewise linear basis needs at least one piece, got 0");
-  const Values points = knots(options.span, options.pieces);
-  const std::size_t size = options.pieces + 1;
-  DepthBasis basis{.name = "piecewise linear", .size = size, .values = {}, .slopes = {}};
-  basis.values = [=](double s) {
-    const std::size_t piece = piece_of(points, s);
-    // Beyond the span the outermost values are held.
-    const double part = std::clamp((s - points[piece]) / (points[piece + 1] - points[piece]), 0.0, 1.0);
-    Values psi = unit(size, piece, 1 - part);
-    psi[piece + 1] = part;
-    return psi;
-  };
-  basis.slopes = [=](double s) {
-    Values psi(size, 0.0);
-    if (s < points.front() || s > points.back()) return psi;
-    const std::size_t piece = piece_of(points, s);
-    psi[piece + 1] = 1 / (points[piece + 1] - points[piece]);
-    psi[piece] = -psi[piece + 1];
-    return psi;
-  };
-  basis.break_points = Values(points.begin() + 1, points.end() - 1);
-  basis.constant = Values(size, 1.0);
+  DepthBasis basis = functions_of("piecewise linear",
+                                  {BasisKind::piecewise_linear, std::int32_t(options.pieces), options.span});
+  basis.break_points = joints(options.span, options.pieces);
+  basis.constant = Values(basis.size, 1.0);
   return basis;
 }
 

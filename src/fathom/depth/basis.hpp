@@ -6,8 +6,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "fathom/basis.hpp"
 
 namespace fathom {
 
@@ -19,12 +22,8 @@ struct DepthBasis {
   std::vector<double> break_points = {};                ///< where psi or a slope of it jumps
   /// Coefficients c with sum_j c_j psi_j = 1, exactly where the basis contains the constants, closest otherwise.
   std::vector<double> constant = {};
-};
-
-/// The span of depths that a basis is laid out over; it can be evaluated beyond.
-struct DepthSpan {
-  double first = 0;
-  double last = 1;
+  /// What these functions are, where they are of a known kind: functions cannot be compared, this can.
+  std::optional<Basis> data = {};
 };
 
 struct FourierOptions {

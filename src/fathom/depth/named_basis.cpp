@@ -29,17 +29,15 @@ DepthBasis named_basis(BasisKind kind, std::size_t size, const DepthSpan& span) 
 }
 
 std::size_t basis_size(BasisKind kind, std::size_t size) {
-  switch (kind) {
-    case BasisKind::fourier: return 2 * size + 1;
-    case BasisKind::chebyshev:
-    case BasisKind::legendre:
-    case BasisKind::polynomial:
-    case BasisKind::piecewise_linear: return size + 1;
-    case BasisKind::gaussian:
-    case BasisKind::multiquadric:
-    case BasisKind::piecewise_constant: return size;
-  }
-  throw InvalidArgument("a basis of unknown kind");
+  return std::size_t(function_count({.kind = kind, .size = std::int32_t(size)}));
+}
+
+std::vector<double> break_points(const Basis& basis) {
+  return named_basis(basis.kind, std::size_t(basis.size), basis.span).break_points;
+}
+
+std::vector<double> constant_coefficients(const Basis& basis) {
+  return named_basis(basis.kind, std::size_t(basis.size), basis.span).constant;
 }
 
 }  // namespace fathom

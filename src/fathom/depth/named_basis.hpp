@@ -6,16 +6,6 @@
 
 namespace fathom {
 
-enum class BasisKind {
-  fourier,     ///< size: harmonics
-  chebyshev,   ///< size: degree
-  legendre,    ///< size: degree
-  polynomial,  ///< size: degree
-  gaussian,    ///< size: centres
-  multiquadric,
-  piecewise_constant,  ///< size: pieces
-  piecewise_linear
-};
 template <> const NameTable<BasisKind>& names<BasisKind>();
 
 DepthBasis named_basis(BasisKind kind, std::size_t size, const DepthSpan& span);

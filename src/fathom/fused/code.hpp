@@ -39,21 +39,24 @@ struct Function {
 };
 
 enum class OpKind : std::uint8_t {
-  layer,         ///< out = function(matrix first + bias); without a matrix, out = function(first)
-  add,           ///< out = first + second
-  multiply,      ///< out = first * second, row by row
-  scale,         ///< out = first * second, where second is one row for all
-  copy,          ///< out = first
-  zero,          ///< out = 0
-  depth,         ///< out = s, or s * first where first is one row: the depth of each sample
-  signal,        ///< out = u(s), the same for all samples
-  column,        ///< out = first * (a column of the matrix): a tangent through the first layer
-  row_dot,       ///< out = (a row of the matrix) . first
-  sum,           ///< out = sum of the rows of first
-  distance,      ///< out = |first - second|^2
-  squares,       ///< out = |first|^2
-  norm,          ///< out = |first|, with slope 0 at 0
-  cross_entropy  ///< out = log sum_r exp(first_r) - first_y, y the one row of second
+  layer,          ///< out = function(matrix first + bias); without a matrix, out = function(first)
+  add,            ///< out = first + second
+  multiply,       ///< out = first * second, row by row
+  scale,          ///< out = first * second, where second is one row for all
+  copy,           ///< out = first
+  zero,           ///< out = 0
+  depth,          ///< out = s, or s * first where first is one row: the depth of each sample
+  signal,         ///< out = u(s), the same for all samples
+  column,         ///< out = first * (a column of the matrix): a tangent through the first layer
+  row_dot,        ///< out = (a row of the matrix) . first
+  sum,            ///< out = sum of the rows of first
+  distance,       ///< out = |first - second|^2
+  squares,        ///< out = |first|^2
+  norm,           ///< out = |first|, with slope 0 at 0
+  cross_entropy,  ///< out = log sum_r exp(first_r) - first_y, y the one row of second
+  absolute,       ///< out = sum_r |first_r - second_r|, with slope 0 at 0
+  huber,  ///< out = sum_r of d^2 / 2 for |d| < a, else a (|d| - a / 2), with d = first_r - second_r and a of `function`
+  call  ///< out = what the code's callback computes
 };
 
 struct Op {
@@ -79,6 +82,20 @@ struct Op {
 /// Of a pair's inputs, and of its outputs.
 inline constexpr std::int32_t most_outer_rows = 4;
 
+template <class T> struct Frame;
+
+/// A field that the caller computes, on the samples of a tile: rate and vector-Jacobian product of an evaluation, from and into the
+/// banks of its frame. What parameters it has are the first matrix.
+template <class T> struct Callback {
+  void (*evaluate)(void* context, const Frame<T>&) = nullptr;
+  void (*pull_back)(void* context, const Frame<T>&) = nullptr;
+};
+struct Callbacks {
+  void* context = nullptr;
+  Callback<float> f32 = {};
+  Callback<double> f64 = {};
+};
+
 struct Code {
   const Op* ops = nullptr;
   std::int32_t op_count = 0;
@@ -88,6 +105,7 @@ struct Code {
   std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t rate_rows = 0;
+  const Callbacks* callbacks = nullptr;
 };
 
 /// A weight matrix at one depth, in both orders: each direction reads it along its rows.
@@ -106,7 +124,8 @@ template <class T> struct MatrixGradient {
 
 /// One evaluation of the code on one tile.
 template <class T> struct Frame {
-  std::int32_t width = 0;  ///< samples: 1, or a multiple of the kernels' lanes
+  std::int32_t width = 0;    ///< samples: 1, or a multiple of the kernels' lanes
+  std::int32_t samples = 0;  ///< of those that are no padding
   T* banks[bank_count] = {};
   const MatrixView<T>* matrices = nullptr;
   const T* signals = nullptr;

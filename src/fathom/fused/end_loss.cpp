@@ -10,7 +10,8 @@ EndLoss<T>::EndLoss(std::shared_ptr<const Program> program, Tensors<T> tensors, 
                     int threads)
     : problem_(std::move(program), std::move(tensors), tiles, threads),
       code_(problem_.code()),
-      tile_sums_(std::size_t(tiles.count())) {
+      tile_sums_(std::size_t(tiles.count())),
+      tile_running_(std::size_t(tiles.count())) {
   require(problem_.program->loss_rows == 1 && !problem_.program->varies_with_depth(),
           "the loss at the end of a solve is one row that does not vary with depth");
   problem_.weights.prepare(0, /*with_slopes=*/false, at_);
@@ -46,13 +47,42 @@ template <class T> void EndLoss<T>::begin() {
 template <class T>
 void EndLoss<T>::on_tile(std::int64_t tile, int thread, const T* states, std::int32_t rows, double share,
                          T* adjoints) noexcept {
+  tile_sums_[std::size_t(tile)] = evaluate_tile(tile, thread, 0, states, rows, share, adjoints);
+  tile_running_[std::size_t(tile)] = running_losses(tile, states, rows, adjoints);
+}
+
+template <class T>
+double EndLoss<T>::evaluate_points(const T* states, std::int32_t rows, std::span<const double> shares,
+                                   T* adjoints) {
+  const Tiles& tiles = problem_.tiles;
+  const std::size_t size = tiles.padded_batch() * std::size_t(rows);
+  begin();
+  run_in_parallel(tiles.count(), problem_.threads, [&](std::int64_t tile, int thread) {
+    double sum = 0;
+    for (std::size_t point = 0; point < shares.size(); ++point) {
+      const std::size_t at = point * size + tiles.begin(tile, rows);
+      T* to = adjoints ? adjoints + at : nullptr;
+      const double share = shares[point];
+      sum += share * evaluate_tile(tile, thread, std::int64_t(point), states + at, rows, share, to);
+      if (point + 1 == shares.size())
+        tile_running_[std::size_t(tile)] = running_losses(tile, states + at, rows, to);
+    }
+    tile_sums_[std::size_t(tile)] = sum;
+  });
+  return finish(1);
+}
+
+template <class T>
+double EndLoss<T>::evaluate_tile(std::int64_t tile, int thread, std::int64_t point, const T* states,
+                                 std::int32_t rows, double share, T* adjoints) {
   const Tiles& tiles = problem_.tiles;
   const std::size_t features = std::size_t(problem_.program->features());
   const std::size_t width = std::size_t(tiles.width(tile));
   Worker& worker = workers_[std::size_t(thread)];
-  problem_.pack_inputs(tile);
+  problem_.pack_inputs(tile, point);
   std::copy_n(states, features * width, worker.registers.data());
   Frame<T> frame{.width = std::int32_t(width),
+                 .samples = tiles.samples(tile),
                  .banks = {worker.registers.data(), problem_.inputs_of(tile), worker.rate.data()},
                  .matrices = at_.matrices.data(),
                  .signals = nullptr,
@@ -61,19 +91,35 @@ void EndLoss<T>::on_tile(std::int64_t tile, int thread, const T* states, std::in
   const T* losses = worker.rate.data() + features * width;
   double sum = 0;
   for (std::int32_t i = 0; i < tiles.samples(tile); ++i) sum += double(losses[i]);
-  tile_sums_[std::size_t(tile)] = sum;
   if (adjoints) pull_back(tile, worker, frame, rows, T(share), adjoints);
+  return sum;
+}
+
+template <class T>
+double EndLoss<T>::running_losses(std::int64_t tile, const T* states, std::int32_t rows, T* adjoints) const {
+  const std::size_t width = std::size_t(problem_.tiles.width(tile));
+  const std::size_t features = std::size_t(problem_.program->features());
+  double sum = 0;
+  for (std::size_t k = 0; k < running_.size() && features + k < std::size_t(rows); ++k) {
+    const std::size_t row = (features + k) * width;
+    for (std::int32_t i = 0; i < problem_.tiles.samples(tile); ++i)
+      sum += running_[k] * double(states[row + std::size_t(i)]);
+    if (adjoints) std::fill_n(adjoints + row, problem_.tiles.samples(tile), T(running_[k]));
+  }
+  return sum;
 }
 
 template <class T> double EndLoss<T>::finish(double share) {
   double total = 0;
   for (const double sum : tile_sums_) total += sum;
+  double running = 0;
+  for (const double sum : tile_running_) running += sum;
   gradient_.assign(problem_.weights.gradient_size(), 0.0);
   for (const Worker& worker : workers_) {
     if (!worker.has_total) continue;
     for (std::size_t n = 0; n < gradient_.size(); ++n) gradient_[n] += worker.total[n];
   }
-  return share * total;
+  return share * total + running;
 }
 
 template <class T>

@@ -121,6 +121,7 @@ void Engine<T>::evaluate(std::int64_t tile, int thread, const AtDepth<T>& at, co
   const StageRows rows = registers_of(tile, thread, index);
   if (argument != rows.registers) std::copy_n(argument, problem_.argument_size(tile), rows.registers);
   Frame<T> frame{.width = problem_.tiles.width(tile),
+                 .samples = problem_.tiles.samples(tile),
                  .banks = {rows.registers, problem_.inputs_of(tile), rate, rows.passing},
                  .matrices = at.matrices.data(),
                  .signals = at.signals.data(),

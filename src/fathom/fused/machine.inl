@@ -163,6 +163,19 @@ template <class T> class Machine {
           const T d = first[std::size_t(r) * width_ + i] - second[std::size_t(r) * width_ + i];
           return d * d;
         });
+      case OpKind::absolute:
+        return reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
+          const T d = first[std::size_t(r) * width_ + i] - second[std::size_t(r) * width_ + i];
+          return d < 0 ? -d : d;
+        });
+      case OpKind::huber: {
+        const T a = T(op.function.a);
+        return reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
+          const T d = first[std::size_t(r) * width_ + i] - second[std::size_t(r) * width_ + i], size = d < 0 ? -d : d;
+          return size < a ? d * d / 2 : a * (size - a / 2);
+        });
+      }
+      case OpKind::call: return callback().evaluate(code_.callbacks->context, frame_);
       case OpKind::squares:
       case OpKind::norm:
         reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
@@ -281,12 +294,15 @@ template <class T> class Machine {
           pass({op.first.bank, op.first.begin + r, 1}, op.sets_first, up);
         }
         return;
-      case OpKind::distance:
-        for (std::int32_t r = 0; r < op.first.count; ++r) {
-          pass_difference({op.first.bank, op.first.begin + r, 1}, op.sets_first, up, first + at(r), second + at(r));
-          pass_difference({op.second.bank, op.second.begin + r, 1}, op.sets_second, up, second + at(r), first + at(r));
-        }
-        return;
+      case OpKind::distance: return pass_differences(op, up, [](T d) { return T(2) * d; });
+      case OpKind::absolute:
+        // NaN stays one: it is neither above nor below.
+        return pass_differences(op, up, [](T d) { return d > 0 ? T(1) : d < 0 ? T(-1) : d; });
+      case OpKind::huber: {
+        const T a = T(op.function.a);
+        return pass_differences(op, up, [a](T d) { return d > a ? a : d < -a ? -a : d; });
+      }
+      case OpKind::call: return callback().pull_back(code_.callbacks->context, frame_);
       case OpKind::squares:
         for (std::int32_t r = 0; r < op.first.count; ++r) {
           const Rows row{op.first.bank, op.first.begin + r, 1};
@@ -415,12 +431,30 @@ template <class T> class Machine {
     for (; at < count; ++at) to[at] += up[at] * factor[at];
   }
 
-  void pass_difference(const Rows& row, bool sets, const T* up, const T* here, const T* there) const {
+  /// Of a sum over rows of a function of first - second, to both: `slope` is that function's.
+  template <class Slope> void pass_differences(const Op& op, const T* up, Slope slope) const {
+    for (std::int32_t r = 0; r < op.first.count; ++r) {
+      const std::size_t at = std::size_t(r) * width_;
+      const T *first = values(op.first) + at, *second = values(op.second) + at;
+      pass_difference({op.first.bank, op.first.begin + r, 1}, op.sets_first, up, first, second, slope);
+      pass_difference({op.second.bank, op.second.begin + r, 1}, op.sets_second, up, second, first, slope);
+    }
+  }
+  template <class Slope>
+  void pass_difference(const Rows& row, bool sets, const T* up, const T* here, const T* there, Slope slope) const {
     if (!wanted(row)) return;
     T* to = adjoint(row);
     for (std::size_t i = 0; i < width_; ++i) {
-      const T part = T(2) * up[i] * (here[i] - there[i]);
+      const T part = up[i] * slope(here[i] - there[i]);
       to[i] = sets ? part : to[i] + part;
+    }
+  }
+
+  const Callback<T>& callback() const {
+    if constexpr (sizeof(T) == 4) {
+      return code_.callbacks->f32;
+    } else {
+      return code_.callbacks->f64;
     }
   }
 

@@ -1,6 +1,7 @@
 #include "fathom/fused/problem.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "fathom/support/error.hpp"
 
@@ -17,9 +18,15 @@ std::int32_t rows_in_use(const Program& program) {
 
 /// Samples in a tile: enough to fill vectors and to pay for the sums over samples, few enough that the rows of a step stay
 /// in the second-level cache. Found by measurement, see docs/fused.md. The number of threads does not count, so that the sum of
-/// errors over tiles, and with it the steps, are the same for any.
+/// errors over tiles, and with it the steps, are the same for any. Functions of the caller's get the whole batch at once.
 template <class T>
 std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std::int64_t batch) {
+  if (program.callbacks) {
+    const std::int64_t whole = (batch + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
+    require(whole < std::numeric_limits<std::int32_t>::max(),
+            "a field of callbacks takes fewer samples than ", batch);
+    return std::int32_t(whole);
+  }
   constexpr std::int32_t narrow = sizeof(T) == 4 ? 64 : 32;
   constexpr std::size_t cache = 256 * 1024;
   constexpr std::int32_t few_rows = 32;

@@ -27,6 +27,10 @@ bool same(const Matrix& a, const Matrix& b) {
 
 bool same(const SampleInput& a, const SampleInput& b) { return a.tensor == b.tensor && same(a.rows, b.rows); }
 
+bool same(const DepthFunctions& a, const DepthFunctions& b) {
+  return a.size == b.size && a.data && a.data == b.data;
+}
+
 template <class Part> bool all_same(const std::vector<Part>& a, const std::vector<Part>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const Part& one, const Part& other) { return same(one, other); });
@@ -36,17 +40,46 @@ template <class Part> bool all_same(const std::vector<Part>& a, const std::vecto
 
 bool Program::varies_with_depth() const {
   const auto varies = [](const Matrix& matrix) { return matrix.basis >= 0; };
-  const auto reads_depth = [](const Op& op) { return op.kind == OpKind::depth || op.kind == OpKind::signal; };
+  const auto reads_depth = [](const Op& op) {
+    return op.kind == OpKind::depth || op.kind == OpKind::signal || op.kind == OpKind::call;
+  };
   return std::any_of(matrices.begin(), matrices.end(), varies) ||
          std::any_of(ops.begin(), ops.end(), reads_depth);
 }
 
+namespace {
+
+void read(const std::function<std::vector<double>(double)>& function, double s, std::int32_t size,
+          std::vector<double>& to) {
+  to = function(s);
+  require(to.size() == std::size_t(size), "a function of depth must give ", size, " values, got ", to.size());
+}
+
+}  // namespace
+
+void DepthFunctions::read_values(double s, std::vector<double>& to) const {
+  if (!data) return read(values, s, size, to);
+  to.resize(std::size_t(size));
+  evaluate(*data, s, to);
+}
+
+void DepthFunctions::read_slopes(double s, std::vector<double>& to) const {
+  if (!data) return read(slopes, s, size, to);
+  to.resize(std::size_t(size));
+  evaluate_slopes(*data, s, to);
+}
+
+DepthFunctions functions_of(const Basis& basis) {
+  return {.size = function_count(basis), .values = {}, .slopes = {}, .data = basis};
+}
+
 bool are_alike(const Program& a, const Program& b) {
   if (&a == &b) return true;
-  return !a.has_functions() && !b.has_functions() && all_same(a.ops, b.ops) &&
-         all_same(a.cleared, b.cleared) && all_same(a.matrices, b.matrices) && all_same(a.inputs, b.inputs) &&
-         a.state_rows == b.state_rows && a.loss_rows == b.loss_rows && a.register_rows == b.register_rows &&
-         a.passing_rows == b.passing_rows && a.input_rows == b.input_rows && a.signal_size == b.signal_size;
+  return a.callbacks == b.callbacks && all_same(a.bases, b.bases) && all_same(a.signals, b.signals) &&
+         all_same(a.ops, b.ops) && all_same(a.cleared, b.cleared) && all_same(a.matrices, b.matrices) &&
+         all_same(a.inputs, b.inputs) && a.state_rows == b.state_rows && a.loss_rows == b.loss_rows &&
+         a.register_rows == b.register_rows && a.passing_rows == b.passing_rows &&
+         a.input_rows == b.input_rows && a.signal_size == b.signal_size;
 }
 
 Code Program::code() const {
@@ -57,7 +90,8 @@ Code Program::code() const {
           .register_rows = register_rows,
           .passing_rows = passing_rows,
           .input_rows = input_rows,
-          .rate_rows = state_rows};
+          .rate_rows = state_rows,
+          .callbacks = callbacks.get()};
 }
 
 Builder::Builder(std::int32_t features, std::int32_t losses) : features_(features) {
@@ -174,6 +208,24 @@ Rows Builder::sum(Rows in) { return push({.kind = OpKind::sum, .out = fresh(1), 
 Rows Builder::distance(Rows first, Rows second) {
   check_equal(first, second);
   return push({.kind = OpKind::distance, .out = fresh(1), .first = first, .second = second}).out;
+}
+Rows Builder::absolute(Rows first, Rows second) {
+  check_equal(first, second);
+  return push({.kind = OpKind::absolute, .out = fresh(1), .first = first, .second = second}).out;
+}
+Rows Builder::huber(Rows first, Rows second, double threshold) {
+  check_equal(first, second);
+  return push({.kind = OpKind::huber,
+               .out = fresh(1),
+               .first = first,
+               .second = second,
+               .function = {FunctionKind::identity, threshold}})
+      .out;
+}
+void Builder::give_callbacks(std::shared_ptr<const Callbacks> callbacks, std::int32_t parameters) {
+  program_.callbacks = std::move(callbacks);
+  if (parameters > 0) matrix({.weight = 0, .outputs = 1, .inputs = parameters});
+  push({.kind = OpKind::call, .out = {Bank::rate, 0, features_}, .first = state()});
 }
 Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
 Rows Builder::cross_entropy(Rows scores, Rows label) {

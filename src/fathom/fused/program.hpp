@@ -11,9 +11,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "fathom/basis.hpp"
 #include "fathom/fused/code.hpp"
 
 namespace fathom::fused {
@@ -23,7 +25,14 @@ struct DepthFunctions {
   std::int32_t size = 0;
   std::function<std::vector<double>(double s)> values;
   std::function<std::vector<double>(double s)> slopes;
+  /// What they are, where they are of a known kind: then they are compared by it, and evaluated without the functions above.
+  std::optional<Basis> data = {};
+
+  /// (size), in memory that is used again.
+  void read_values(double s, std::vector<double>& to) const;
+  void read_slopes(double s, std::vector<double>& to) const;
 };
+DepthFunctions functions_of(const Basis& basis);
 
 /// A weight (outputs, inputs), or with a basis (basis size, outputs, inputs) to be mixed at each depth; bias likewise.
 struct Matrix {
@@ -54,6 +63,7 @@ struct Program {
   std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t signal_size = 0;
+  std::shared_ptr<const Callbacks> callbacks = {};  ///< of a field that the caller computes
 
   std::int32_t features() const { return state_rows - loss_rows; }
   bool varies_with_depth() const;  ///< or are all its evaluations alike?
@@ -61,7 +71,8 @@ struct Program {
   Code code() const;
 };
 
-/// Do both do the same with tensors of the same sizes? No, where two have functions of depth: nobody can compare those.
+/// Do both do the same with tensors of the same sizes? No, where they have functions of depth that are the user's own: nobody can
+/// compare those.
 bool are_alike(const Program& a, const Program& b);
 
 /// Puts a program together. Every operation writes rows of its own; rows that only go into a larger block or into the
@@ -90,6 +101,10 @@ class Builder {
   Rows distance(Rows first, Rows second);
   Rows squares(Rows in);
   Rows norm(Rows in);
+  Rows absolute(Rows first, Rows second);
+  Rows huber(Rows first, Rows second, double threshold);
+  /// Gives the rate by functions of the caller's: the whole program. `parameters`: how many numbers, tensor 0.
+  void give_callbacks(std::shared_ptr<const Callbacks> callbacks, std::int32_t parameters);
   Rows cross_entropy(Rows scores, Rows label);
 
   /// function' of the layer that gave `of`, for tangents.

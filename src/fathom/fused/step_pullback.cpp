@@ -88,6 +88,7 @@ Frame<T> StepPullback<T>::frame_of(const StepPlan<T>& plan, std::int64_t tile, S
     passing = passing_behind(registers, tile);
   }
   return {.width = problem_.tiles.width(tile),
+          .samples = problem_.tiles.samples(tile),
           .banks = {registers, problem_.inputs_of(tile), rate, passing},
           .matrices = at.matrices.data(),
           .signals = at.signals.data(),

@@ -356,6 +356,7 @@ template <class T> class Sweep {
       T* adjoint = adjoint_begin(tile);
       if (wanted_.depths) {
         Frame<T> frame{.width = problem_.tiles.width(tile),
+                       .samples = problem_.tiles.samples(tile),
                        .banks = {scratch.registers.data(), problem_.inputs_of(tile), scratch.rates.data(),
                                  step_.passing_behind(scratch.registers.data(), tile)},
                        .matrices = at_first_.matrices.data(),

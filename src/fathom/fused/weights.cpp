@@ -90,12 +90,6 @@ template <class T> double dot(const T* a, const T* b, std::size_t size) {
   return sum;
 }
 
-std::vector<double> checked(std::vector<double> values, std::int32_t size) {
-  require(values.size() == std::size_t(size), "a function of depth must give ", size, " values, got ",
-          values.size());
-  return values;
-}
-
 }  // namespace
 
 template <class T>
@@ -164,19 +158,19 @@ template <class T> void Weights<T>::prepare(double depth, bool with_slopes, AtDe
     at.psi.resize(program_->bases.size());
   }
   for (std::size_t b = 0; b < program_->bases.size(); ++b) {
-    at.psi[b] = checked(program_->bases[b].values(depth), program_->bases[b].size);
+    program_->bases[b].read_values(depth, at.psi[b]);
   }
   if (with_slopes) {
     at.psi_slopes.resize(program_->bases.size());
     for (std::size_t b = 0; b < program_->bases.size(); ++b) {
-      at.psi_slopes[b] = checked(program_->bases[b].slopes(depth), program_->bases[b].size);
+      program_->bases[b].read_slopes(depth, at.psi_slopes[b]);
     }
   }
   const auto tabulate = [&](std::vector<T>& table, bool slopes) {
     table.clear();
     for (const DepthFunctions& signal : program_->signals) {
-      const auto values = checked(slopes ? signal.slopes(depth) : signal.values(depth), signal.size);
-      for (double value : values) table.push_back(T(value));
+      slopes ? signal.read_slopes(depth, at.of_signal) : signal.read_values(depth, at.of_signal);
+      for (double value : at.of_signal) table.push_back(T(value));
     }
   };
   if (!program_->signals.empty()) tabulate(at.signals, false);

@@ -27,6 +27,7 @@ template <class T> struct AtDepth {
   std::vector<MatrixView<T>> matrices;
   std::vector<std::vector<double>> psi;         ///< of each basis
   std::vector<std::vector<double>> psi_slopes;  ///< empty unless asked for
+  std::vector<double> of_signal;                ///< the signal that is being read
   std::vector<T> signals;
   std::vector<T> signal_slopes;
 };

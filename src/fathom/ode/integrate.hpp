@@ -23,6 +23,7 @@
 #include "fathom/ode/methods.hpp"
 #include "fathom/ode/report.hpp"
 #include "fathom/ode/step.hpp"
+#include "fathom/ode/step_event.hpp"
 #include "fathom/ode/steps.hpp"
 #include "fathom/ode/tableau.hpp"
 
@@ -53,16 +54,6 @@ concept Engine = requires(E& engine, const Step& step, std::size_t place, double
 template <class E>
 concept Scouting = Engine<E> && requires(const E& engine, const Method& method, const AdaptiveSteps& steps) {
   { engine.scout(method, steps) } -> std::same_as<E>;
-};
-
-enum class Next { proceed, stop };
-
-/// A finished attempt, as an observer sees it.
-struct StepEvent {
-  Step step = {};
-  bool accepted = false;
-  double error = 0;  ///< scaled: at most 1 is within tolerance; 0 for fixed steps
-  std::int64_t evaluations = 0;
 };
 
 struct Plan {

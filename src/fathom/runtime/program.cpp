@@ -53,7 +53,7 @@ std::shared_ptr<const fused::Program> program_of(const ModelSpec& spec, Carries 
                          .inputs = std::int32_t(layers[i].inputs)};
     if (varies) {
       const DepthBasis basis = basis_of(spec);
-      matrix.basis = build.basis({std::int32_t(basis.size), basis.values, basis.slopes});
+      matrix.basis = build.basis({std::int32_t(basis.size), basis.values, basis.slopes, basis.data});
     }
     if (kind == DepthKind::concat) net.append_depth();
     net.linear(matrix, is_last ? fused::Function{} : function_of(spec.field.activation),

@@ -1,0 +1,141 @@
+#include "fathom/program_field.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "fathom/fused/network.hpp"
+#include "fathom/random.hpp"
+#include "fathom/session/layers.hpp"
+#include "fathom/support/error.hpp"
+
+namespace fathom {
+
+std::int64_t Parameter::size() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t(1), std::multiplies<>());
+}
+
+ProgramField::ProgramField(std::shared_ptr<const fused::Program> program, std::vector<Parameter> parameters,
+                           std::vector<std::int64_t> inputs, std::vector<double> break_points)
+    : program_(std::move(program)),
+      parameters_(std::move(parameters)),
+      inputs_(std::move(inputs)),
+      break_points_(std::move(break_points)) {
+  require(program_ != nullptr, "a field needs a program, got none");
+  for (const fused::Matrix& matrix : program_->matrices) {
+    for (const std::int32_t tensor : {matrix.weight, std::max(matrix.bias, 0)})
+      require(std::size_t(tensor) < parameters_.size(), "the program reads parameter ", tensor, " of ",
+              parameters_.size());
+  }
+  for (const fused::SampleInput& input : program_->inputs) {
+    const std::size_t place = std::size_t(input.tensor) - parameters_.size();
+    require(place < inputs_.size(), "the program reads input ", place, " of ", inputs_.size());
+    require(inputs_[place] == input.rows.count, "input ", place, " of the program has ", input.rows.count,
+            " features, and ", inputs_[place], " in the list");
+  }
+}
+
+std::int64_t ProgramField::features() const { return program_->features(); }
+std::int64_t ProgramField::running_losses() const { return program_->loss_rows; }
+
+std::int64_t ProgramField::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.size();
+  return count;
+}
+
+bool ProgramField::operator==(const ProgramField& other) const {
+  return are_alike(*program_, *other.program_) && parameters_ == other.parameters_ &&
+         inputs_ == other.inputs_ && break_points_ == other.break_points_;
+}
+
+namespace {
+
+using fused::Builder;
+using fused::Network;
+using fused::Rows;
+
+/// The running losses of a program whose rate is known.
+void give_running_losses(Builder& build, const NetworkOptions& options, Rows rate, const Network& net) {
+  for (std::size_t k = 0; k < options.running.size(); ++k) {
+    const std::int32_t place = std::int32_t(k);
+    switch (options.running[k]) {
+      case Running::path_length: build.give_loss(place, build.norm(rate)); break;
+      case Running::kinetic_energy: build.give_loss(place, build.squares(rate)); break;
+      case Running::divergence: build.give_loss(place, net.divergence()); break;
+      case Running::tracking: {
+        require(options.target.size == options.features && options.target.values && options.target.slopes,
+                "`tracking` needs a `target` with values and slopes for each of the ", options.features,
+                " features of the state, got ", options.target.size);
+        const Rows target = build.signal(
+            {.size = options.target.size, .values = options.target.values, .slopes = options.target.slopes});
+        build.give_loss(place, build.distance(build.state(), target));
+        break;
+      }
+    }
+  }
+}
+
+void check(const NetworkOptions& options) {
+  require(options.features >= 1, "`features` of the state must be positive, got ", options.features);
+  require(options.inputs >= 0, "`inputs` must not be negative, got ", options.inputs);
+  require(!options.layers.empty(), "a network needs at least one layer, got none");
+  require(options.order >= 1 && options.features % options.order == 0, "`order` must divide the ",
+          options.features, " features of the state, got ", options.order);
+  require(options.layers.back().features == options.features / options.order, "the last layer must have ",
+          options.features / options.order, " features, got ", options.layers.back().features);
+  for (const Running running : options.running) {
+    require(running != Running::divergence || options.running.size() == 1,
+            "the divergence is integrated alone, got ", options.running.size(), " running losses");
+    require(running != Running::divergence || options.order == 1,
+            "the divergence is that of a field of order 1, got ", options.order);
+  }
+}
+
+}  // namespace
+
+ProgramField network_field(const NetworkOptions& options) {
+  check(options);
+  const bool with_divergence = !options.running.empty() && options.running.front() == Running::divergence;
+  Builder build(std::int32_t(options.features), std::int32_t(options.running.size()));
+  session::Layers layers(build, options.layers, options.features + options.inputs);
+  Rows argument = build.state();
+  if (options.inputs > 0)
+    argument = build.joined(
+        {argument, build.input(std::int32_t(layers.parameters().size()), std::int32_t(options.inputs))});
+  Network net(build, argument, with_divergence ? std::int32_t(options.features) : 0);
+  layers.write(net);
+  Rows rate = net.output();
+  if (options.order > 1) {
+    const std::int32_t block = std::int32_t(options.features / options.order);
+    rate = build.joined({Builder::part(build.state(), block, std::int32_t(options.features) - block), rate});
+  }
+  give_running_losses(build, options, rate, net);
+  build.give(rate);
+  std::vector<std::int64_t> inputs;
+  if (options.inputs > 0) inputs.push_back(options.inputs);
+  return {std::make_shared<fused::Program>(std::move(build).finish(/*passes_cheap_rows=*/true)),
+          layers.parameters(), std::move(inputs), layers.break_points()};
+}
+
+template <class T>
+std::vector<T> initial_parameters(const std::vector<Parameter>& parameters, std::uint64_t seed) {
+  std::vector<T> numbers;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const Parameter& parameter = parameters[p];
+    const Random random(seed, p);
+    const std::size_t functions = std::max<std::size_t>(1, parameter.coefficients.size());
+    const std::size_t size = std::size_t(parameter.size()) / functions;
+    for (std::size_t j = 0; j < functions; ++j) {
+      const double share = parameter.coefficients.empty() ? 1 : parameter.coefficients[j];
+      for (std::size_t n = 0; n < size; ++n)
+        numbers.push_back(T(share * parameter.bound * (2 * random.uniform(n) - 1)));
+    }
+  }
+  return numbers;
+}
+
+template std::vector<float> initial_parameters(const std::vector<Parameter>&, std::uint64_t);
+template std::vector<double> initial_parameters(const std::vector<Parameter>&, std::uint64_t);
+
+}  // namespace fathom
