@@ -101,7 +101,7 @@ else()
 endif()
 
 # Examples that must do without torch, each with its arguments.
-set(runtime_examples deploy)
+set(runtime_examples deploy session callback_field)
 set(deploy_arguments ${PROJECT_SOURCE_DIR}/fuzz/corpus/model_file/good-classes.safetensors 1 2)
 
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

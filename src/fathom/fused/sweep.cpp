@@ -128,7 +128,7 @@ template <class T> class Sweep {
     result_.start.clear();
     result_.evaluations = result_.recomputed = 0;
     const std::size_t inputs = wanted_.inputs ? problem_.inputs.size() : 0;
-    if (result_.inputs.size() != inputs) result_.inputs = Buffer<T>::raw(inputs);
+    if (inputs > result_.inputs.size()) result_.inputs = Buffer<T>::raw(inputs);
     std::fill_n(result_.inputs.data(), inputs, T(0));
     result_.weights.assign(problem_.weights.gradient_size(), 0.0);
     result_.depths.assign(wanted_.depths ? pass_.given : 0, 0.0);

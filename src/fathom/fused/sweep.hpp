@@ -35,7 +35,7 @@ struct SweepWanted {
 template <class T> struct SweepResult {
   std::vector<T> start;          ///< (state size), empty when not wanted
   std::vector<double> weights;   ///< (Weights::gradient_size)
-  Buffer<T> inputs;              ///< (input rows) of every tile
+  Buffer<T> inputs;              ///< (input rows) of every tile; of use only where they are wanted
   std::vector<double> depths;    ///< (given)
   std::int64_t evaluations = 0;  ///< that the adjoint was pulled back through
   std::int64_t recomputed = 0;   ///< those of them whose activations were not kept
