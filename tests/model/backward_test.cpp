@@ -57,6 +57,30 @@ TEST(BackwardWithoutTorchsEngine, CallsHooks) {
   EXPECT_LT((other->parameters().front().grad() - 3 * once).abs().max().item<double>(), 1e-6);
 }
 
+TEST(BackwardWithoutTorchsEngine, LeavesALossTheGradientThatItRetains) {
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  const Tensor loss = ode->loss(torch::randn({5, 2}), torch::zeros({5, 2}));
+  loss.retain_grad();
+  fathom::backward(loss);
+  ASSERT_TRUE(loss.grad().defined());
+  EXPECT_EQ(loss.grad().item<double>(), 1);
+}
+
+#if TORCH_VERSION_MAJOR >= 2
+TEST(BackwardWithoutTorchsEngine, CallsHooksThatWaitForAParametersGradient) {
+  struct Counter : torch::autograd::PostAccumulateGradHook {
+    explicit Counter(int& calls_) : calls(calls_) {}
+    void operator()(const Tensor& parameter) override { calls += parameter.grad().defined() ? 1 : 0; }
+    int& calls;
+  };
+  NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
+  int calls = 0;
+  torch::autograd::impl::set_post_acc_grad_hooks(ode->parameters().back(), std::make_unique<Counter>(calls));
+  fathom::backward(ode->loss(torch::randn({5, 2}), torch::zeros({5, 2})));
+  EXPECT_EQ(calls, 1);
+}
+#endif
+
 TEST(BackwardWithoutTorchsEngine, KeepsAParametersLayoutAndLeavesThoseAloneThatWereFrozenMeanwhile) {
   NeuralOde ode(autonomous(mlp({.features = {2, 4, 2}})));
   Tensor turned = ode->parameters().front(), frozen = ode->parameters().back();

@@ -2,6 +2,7 @@
 
 #include "fathom/field/fields.hpp"
 #include "fathom/support/error.hpp"
+#include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
 
@@ -22,13 +23,8 @@ Tensor joined(const Tensor& z, const Tensor& u, ControlEntry entry) {
   return z + u;
 }
 
-/// torch's own list of parameters comes with a name for each, which takes longer than lowering a small field.
-struct OwnParameters : torch::nn::Module {
-  static const auto& of(const torch::nn::Module& module) { return module.*&OwnParameters::parameters_; }
-};
-
 void collect_parameters(const torch::nn::Module& module, std::vector<Tensor>& parameters) {
-  for (const auto& own : OwnParameters::of(module)) {
+  for (const auto& own : own_parameters(module)) {
     if (own.value().defined()) parameters.push_back(own.value());
   }
   for (const auto& child : module.children()) collect_parameters(*child, parameters);

@@ -1,10 +1,7 @@
 #include "fathom/sensitivity/end_loss.hpp"
 
-#include <ATen/EmptyTensor.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <mutex>
@@ -13,6 +10,7 @@
 
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
+#include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
 
@@ -117,42 +115,31 @@ class LossNode final : public torch::autograd::Node {
 
 /// Does the gradient behind an edge end in a parameter, with nobody who listens on its way?
 bool ends_in_parameter(const Edge& edge) {
-  const torch::autograd::Node& node = *edge.function;
-  return typeid(node) == typeid(torch::autograd::AccumulateGrad) && node.pre_hooks().empty() &&
-         node.post_hooks().empty();
+  torch::autograd::Node& node = *edge.function;
+  if (typeid(node) != typeid(torch::autograd::AccumulateGrad)) return false;
+  auto& leaf = static_cast<torch::autograd::AccumulateGrad&>(node);
+  return !has_listeners(leaf) && has_gradient_of_its_type(leaf.variable);
 }
 
-/// Later versions of torch have more kinds of listeners than are looked for here.
-constexpr bool knows_listeners = TORCH_VERSION_MAJOR < 2;
-
-bool needs_no_engine(const LossNode& node) {
-  if (!knows_listeners || torch::autograd::AnomalyMode::is_enabled()) return false;
-  if (!node.pre_hooks().empty() || !node.post_hooks().empty()) return false;
+bool needs_no_engine(LossNode& node) {
+  if (torch::autograd::AnomalyMode::is_enabled() || has_listeners(node)) return false;
   const auto& edges = node.next_edges();
   return std::all_of(edges.begin(), edges.end(),
                      [](const auto& edge) { return !edge.is_valid() || ends_in_parameter(edge); });
 }
 
-/// The lock under which a node of torch's works.
-struct NodeLock : torch::autograd::Node {
-  static std::mutex& of(torch::autograd::Node& node) { return node.*&NodeLock::mutex_; }
-};
-
 /// A gradient becomes the parameter's, as it is: torch's node would make another tensor of it. Only for the first gradient of a
-/// plain parameter that nobody listens to.
+/// plain parameter.
 bool is_handed_over(torch::autograd::AccumulateGrad& leaf, const Tensor& gradient) {
   Tensor& parameter = leaf.variable;
-  const std::lock_guard lock(NodeLock::of(leaf));
-  if (!parameter.requires_grad() || parameter.grad().defined() || !parameter.is_contiguous() ||
-      !torch::autograd::impl::hooks(parameter).empty())
-    return false;
+  const std::lock_guard lock(lock_of(leaf));
+  if (!parameter.requires_grad() || parameter.grad().defined() || !parameter.is_contiguous()) return false;
   parameter.mutable_grad() = gradient;
   return true;
 }
 
-/// Filled here: by torch it would take two calls through its dispatcher.
 Tensor scalar(double value, torch::ScalarType type) {
-  Tensor made = at::detail::empty_cpu({}, type);
+  Tensor made = unfilled({}, type);
   if (type == torch::kFloat32) {
     *made.data_ptr<float>() = float(value);
   } else {
@@ -207,9 +194,8 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
       return i > 0 && sources[i - 1].is_leaf() &&
              (i > field.parameters.size() || sources[i - 1].is_same(field.parameters[i - 1]));
     });
-    const std::shared_ptr<LossNode> node(
-        new LossNode(std::move(answer.solve), kept, field.parameters.size(), std::move(sources)),
-        torch::autograd::deleteNode);
+    const NodePointer node =
+        make_node<LossNode>(std::move(answer.solve), kept, field.parameters.size(), std::move(sources));
     node->set_next_edges(std::move(edges));
     torch::autograd::set_history(loss, node);
   } else {
@@ -219,7 +205,7 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
 }
 
 void backward(const Tensor& loss) {
-  const std::shared_ptr<torch::autograd::Node> behind = loss.defined() ? loss.grad_fn() : nullptr;
+  const NodePointer behind = loss.defined() ? loss.grad_fn() : NodePointer();
   auto* node = dynamic_cast<LossNode*>(behind.get());
   if (!node || !needs_no_engine(*node)) return loss.backward();
   const torch::NoGradGuard no_graph;
@@ -236,7 +222,7 @@ void backward(const Tensor& loss) {
       if (i > 0 && gradients[i].numel() <= most_numbers) earlier[i - 1] = std::move(gradients[i]);
       continue;
     }
-    // The parameter's own node adds it: with its lock, its hooks and its memory layout.
+    // The parameter's own node adds it: with its lock and its memory layout.
     variable_list one;
     one.push_back(std::move(gradients[i]));
     leaf(std::move(one));

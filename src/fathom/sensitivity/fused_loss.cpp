@@ -1,13 +1,11 @@
 #include "fathom/sensitivity/fused_loss.hpp"
 
-#include <ATen/EmptyTensor.h>
-#include <c10/core/CPUAllocator.h>
-
 #include <algorithm>
 
 #include "fathom/fused/end_loss.hpp"
 #include "fathom/sensitivity/fused_run.hpp"
 #include "fathom/support/error.hpp"
+#include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
 
@@ -16,14 +14,9 @@ namespace {
 /// Is this a gradient like the parameter's whose tensor and numbers nobody else knows of? Whoever had it meanwhile may have made
 /// anything of it: another shape, other memory, a part of a graph.
 bool can_be_used_again(const Tensor& gradient, const Tensor& parameter) {
-  if (!gradient.defined() || gradient.use_count() != 1 || gradient.weak_use_count() != 1 ||
-      !gradient.has_storage() || gradient.unsafeGetTensorImpl()->autograd_meta() || gradient.is_inference())
-    return false;
-  const c10::Storage& numbers = gradient.storage();
-  const bool is_own = numbers.use_count() == 1 && numbers.allocator() == c10::GetCPUAllocator();
-  return is_own && numbers.nbytes() >= parameter.nbytes() && gradient.storage_offset() == 0 &&
-         gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes() &&
-         gradient.is_contiguous();
+  return is_unshared(gradient) && gradient.storage().nbytes() >= parameter.nbytes() &&
+         gradient.storage_offset() == 0 && gradient.scalar_type() == parameter.scalar_type() &&
+         gradient.sizes() == parameter.sizes() && gradient.is_contiguous();
 }
 
 /// Zeros for the parameters that are wanted, in the memory of `earlier` ones where that may be used.
@@ -41,8 +34,8 @@ std::vector<Tensor> zeros_for(const std::vector<Tensor>& parameters, const std::
     }
     // Made and filled here: two calls through torch's dispatcher less for each of them.
     const bool has_earlier = i < earlier.size() && can_be_used_again(earlier[i], parameters[i]);
-    zeros[i] = has_earlier ? std::move(earlier[i])
-                           : at::detail::empty_cpu(parameters[i].sizes(), parameters[i].scalar_type());
+    zeros[i] =
+        has_earlier ? std::move(earlier[i]) : unfilled(parameters[i].sizes(), parameters[i].scalar_type());
     std::fill_n(zeros[i].template data_ptr<T>(), zeros[i].numel(), T(0));
   }
   return zeros;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fathom/sensitivity/fused_loss.hpp"
+#include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
 
@@ -40,9 +41,9 @@ class KeptLoss {
   /// that asks for them and lets them go with the last one, so that each iteration would make them again.
   template <class IsWeight>
   void hold_nodes(const torch::autograd::edge_list& edges, const IsWeight& is_weight) {
-    static const std::shared_ptr<torch::autograd::Node> none;
+    static const NodePointer none;
     // Let go of behind the lock: what hangs on them may come back to give something.
-    std::vector<std::shared_ptr<torch::autograd::Node>> former;
+    std::vector<NodePointer> former;
     const std::lock_guard lock(mutex_);
     if (nodes_.size() != edges.size()) former.swap(nodes_);
     nodes_.resize(edges.size());
@@ -56,7 +57,7 @@ class KeptLoss {
   std::mutex mutex_;
   std::unique_ptr<FusedLossSolve> solve_;
   std::vector<Tensor> gradients_;
-  std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
+  std::vector<NodePointer> nodes_;
 };
 
 }  // namespace fathom

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "fathom/fused/kernels.hpp"
-#include "fathom/train/state_names.hpp"
+#include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
 
@@ -76,14 +76,13 @@ struct CommonStep {
 template <class State, class Options, class States>
 void step_all(std::vector<OptimizerParamGroup>& groups, States& states, Decay decay) {
   const torch::NoGradGuard no_graph;
-  const StateNames names;
   for (OptimizerParamGroup& group : groups) {
     const auto& options = static_cast<const Options&>(group.options());
     std::optional<CommonStep> common;
     for (Tensor& parameter : group.params()) {
       const Tensor& gradient = parameter.grad();
       if (!gradient.defined()) continue;
-      auto& slot = states[names.of(parameter)];
+      auto& slot = states[state_key(parameter)];
       if (!slot) {
         auto fresh = std::make_unique<State>();
         fresh->step(0);

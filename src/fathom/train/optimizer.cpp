@@ -1,8 +1,8 @@
 #include "fathom/train/optimizer.hpp"
 
 #include "fathom/support/error.hpp"
+#include "fathom/tensor/torch_version.hpp"
 #include "fathom/train/adam.hpp"
-#include "fathom/train/state_names.hpp"
 
 namespace fathom {
 
@@ -69,9 +69,8 @@ void visit_members(torch::optim::LBFGSParamState& state, auto visit) {
 
 template <class State> void save_as(torch::optim::Optimizer& optimizer, OptimizerState& to) {
   const auto& parameters = optimizer.param_groups().at(0).params();
-  const StateNames names;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto found = optimizer.state().find(names.of(parameters[i]));
+    const auto found = optimizer.state().find(state_key(parameters[i]));
     if (found == optimizer.state().end()) continue;
     visit_members(static_cast<State&>(*found->second), Saving{to, text(i, ".")});
   }
@@ -79,14 +78,13 @@ template <class State> void save_as(torch::optim::Optimizer& optimizer, Optimize
 
 template <class State> void restore_as(torch::optim::Optimizer& optimizer, const OptimizerState& from) {
   const auto& parameters = optimizer.param_groups().at(0).params();
-  const StateNames names;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string prefix = text(i, ".");
     const auto first = from.lower_bound(prefix);
     if (first == from.end() || !first->first.starts_with(prefix)) continue;
     auto state = std::make_unique<State>();
     visit_members(*state, Restoring{from, prefix});
-    optimizer.state()[names.of(parameters[i])] = std::move(state);
+    optimizer.state()[state_key(parameters[i])] = std::move(state);
   }
 }
 
