@@ -127,7 +127,7 @@ set(shared_runtime fathom_runtime)
 if(NOT BUILD_SHARED_LIBS)
   set(shared_runtime fathom_runtime_shared)
   add_library(${shared_runtime} SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
-  target_link_libraries(${shared_runtime} PRIVATE -Wl,--whole-archive fathom::runtime -Wl,--no-whole-archive)
+  target_link_libraries(${shared_runtime} PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,fathom::runtime>")
 endif()
 fathom_register(runtime/library package
   COMMAND ${tests_root}/runtime/library_test $<TARGET_FILE:${shared_runtime}> $<TARGET_FILE:example_deploy>)

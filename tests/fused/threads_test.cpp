@@ -1,9 +1,11 @@
 /// Threads that share the tiles of a solve: they take the same steps and give the same numbers, for any number of them. Without torch, so
 /// that ThreadSanitizer sees everything.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <atomic>
 #include <filesystem>
@@ -47,6 +49,9 @@ TEST(Pool, ServesSeveralCallersAtOnce) {
   EXPECT_EQ(sum, 4 * 200 * 45);
 }
 
+#if defined( \
+    __linux__)  // elsewhere a thread cannot say on which cores it may run, and the pool leaves it to the system
+
 cpu_set_t allowed_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -68,7 +73,7 @@ struct Meeting {
   std::atomic<bool> has_begun = false;
   void arrive(int part) {
     if (part == 1) has_begun = true;
-    while (!has_begun) sched_yield();
+    while (!has_begun) std::this_thread::yield();
   }
 };
 
@@ -132,6 +137,8 @@ TEST(Pool, DoesNotWaitForThreadsThatDoNotCome) {
   EXPECT_EQ(calls, 4 * rounds);
   EXPECT_GT(by_caller, rounds) << "of " << 3 * rounds << " parts of the others";
 }
+
+#endif
 
 void expect_same_steps(const ode::SolveReport& many, const ode::SolveReport& one) {
   EXPECT_EQ(many.accepted, one.accepted);

@@ -183,6 +183,8 @@ TEST(Cifar10, HasLabelsAndPlanesOfColour) {
   EXPECT_EQ(numbers(batch.images)[3072 + 1024], 11);
   EXPECT_COMPLAINT(cifar_of(std::string("\x0A") + record),
                    "record 1 has the label 10, labels go from 0 to 9");
+  EXPECT_COMPLAINT(cifar_of(std::string("\xFF") + record),
+                   "record 1 has the label 255, labels go from 0 to 9");
   EXPECT_COMPLAINT(cifar_of(std::string("\x03") + record + "\x01"), "ends early, within record 2");
   EXPECT_COMPLAINT(cifar_of(""), "is empty");
 }

@@ -25,21 +25,22 @@ std::string cifar10_file(const Array& picture, std::span<const int> labels) {
 }
 
 CifarBatch read_cifar10(ByteSource& source, const ReadLimits& limits) {
-  constexpr char classes = 10;
+  constexpr int classes = 10;
   CifarBatch batch{.images = {.type = ElementType::uint8}, .labels = {.type = ElementType::uint8}};
   std::array<char, cifar_pixels> pixels;
-  for (char label = 0; source.read(std::span(&label, 1)) == 1;) {
+  for (char byte = 0; source.read(std::span(&byte, 1)) == 1;) {
     const std::size_t record = batch.labels.bytes.size() + 1;
-    if (label < 0 || label >= classes) {
+    const int label = static_cast<unsigned char>(byte);
+    if (label >= classes) {
       throw Error(text("`", source.name(), "` is not a CIFAR-10 file: record ", record, " has the label ",
-                       int(static_cast<unsigned char>(label)), ", labels go from 0 to 9"));
+                       label, ", labels go from 0 to 9"));
     }
     if (record * pixels.size() > limits.bytes) {
       throw Error(text("`", source.name(), "` is beyond the limit of ", limits.bytes >> 20,
                        " MiB; raise the limit if that is meant"));
     }
     read_fully(source, pixels, text("record ", record));
-    batch.labels.bytes.push_back(label);
+    batch.labels.bytes.push_back(byte);
     batch.images.bytes.append(pixels.data(), pixels.size());
   }
   const auto count = std::int64_t(batch.labels.bytes.size());
