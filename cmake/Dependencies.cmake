@@ -5,10 +5,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 
 if(NOT FATHOM_RUNTIME_ONLY)
-  # TorchConfig.cmake warns about optional parts (kineto, nvtx) that some builds leave out; its errors stay visible.
-  set(fathom_log_level ${CMAKE_MESSAGE_LOG_LEVEL})
-  set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
-  find_package(Torch REQUIRED)
-  set(CMAKE_MESSAGE_LOG_LEVEL ${fathom_log_level})
+  set(FATHOM_TORCH_WHEEL "" CACHE PATH "Folder of PyPI's package torch, to link the CPU parts of; empty: an installed libtorch")
+  include(FathomTorch)
   message(STATUS "Found Torch ${Torch_VERSION}: ${TORCH_LIBRARY}")
 endif()

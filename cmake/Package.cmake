@@ -22,4 +22,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/fathomConfig.cmake.in
   ${PROJECT_BINARY_DIR}/fathomConfig.cmake INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fathomConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/fathomConfig.cmake ${PROJECT_BINARY_DIR}/fathomConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FathomTorch.cmake
   DESTINATION ${package_folder})

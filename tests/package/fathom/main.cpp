@@ -1,7 +1,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "fathom/fathom.hpp"
+#include "headers.hpp"
 
 int main() {
   const auto solution =

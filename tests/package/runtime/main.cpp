@@ -1,5 +1,6 @@
-#include <fathom/runtime/model.hpp>
 #include <iostream>
+
+#include "headers.hpp"
 
 int main(int, char** arguments) {
   const auto model = fathom::runtime::load(arguments[1]);

@@ -1,0 +1,23 @@
+# include_headers(TARGET PATTERN...): TARGET finds every installed header that fits a pattern in "headers.hpp", and a warning in one of
+# them is an error, as for a user who builds with more warnings than most.
+function(include_headers target)
+  get_target_property(root fathom::runtime INTERFACE_INCLUDE_DIRECTORIES)
+  set(includes "")
+  foreach(pattern IN LISTS ARGN)
+    file(GLOB_RECURSE headers RELATIVE ${root} ${root}/fathom/${pattern})
+    foreach(header IN LISTS headers)
+      string(APPEND includes "#include \"${header}\"\n")
+    endforeach()
+  endforeach()
+  if(includes STREQUAL "")
+    message(FATAL_ERROR "no headers in ${root}")
+  endif()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/headers.hpp "${includes}")
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Werror)
+  # Warnings in an imported target's headers are not shown unless one asks for them; torch's are not ours to mend.
+  set_target_properties(${target} PROPERTIES NO_SYSTEM_FROM_IMPORTED ON)
+  if(TARGET torch)
+    target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
+  endif()
+endfunction()
