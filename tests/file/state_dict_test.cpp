@@ -46,6 +46,13 @@ TEST(StateDict, views_are_read_through_their_strides) {
   EXPECT_EQ(tensors.at("p").numbers<double>(), (Numbers{1, 1}));
 }
 
+// An axis of one element may have any stride: nothing ever moves along it.
+TEST(StateDict, the_stride_of_an_axis_of_one_element_does_not_matter) {
+  const auto tensors = read_tensors(corpus("good-huge-stride.pt"));
+  EXPECT_EQ(tensors.at("a").shape, (Shape{1, 3, 1}));
+  EXPECT_EQ(tensors.at("a").numbers<double>(), (Numbers{1, 2, 3}));
+}
+
 TEST(StateDict, other_files_of_torch_are_named) {
   EXPECT_NE(
       complaint([] { read_tensors(corpus("module.pt")); }).find("save model.state_dict(), not the model"),

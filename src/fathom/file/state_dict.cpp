@@ -35,9 +35,12 @@ std::string gathered(std::string_view storage, const PickledTensor& view, std::s
   for (std::uint64_t n = 0; n < count; ++n) {
     std::memcpy(bytes.data() + n * element, storage.data() + std::uint64_t(place) * element, element);
     for (std::size_t axis = index.size(); axis-- > 0;) {
-      place += view.strides[axis];
-      if (++index[axis] < view.shape[axis]) break;
-      place -= view.strides[axis] * view.shape[axis];
+      if (++index[axis] < view.shape[axis]) {
+        place += view.strides[axis];
+        break;
+      }
+      // Back to the axis' first element; check_view() knows that this product exists, unlike stride times size.
+      place -= view.strides[axis] * (view.shape[axis] - 1);
       index[axis] = 0;
     }
   }
