@@ -94,6 +94,54 @@ TEST(FusedSweep, IsRightAgainAfterABasisThrewInIt) {
   EXPECT_EQ(pull_back(pass, up.data(), {}).start, expected);
 }
 
+/// `count` Euler steps taken for one.
+ode::ButcherTableau eulers(int count) {
+  ode::ButcherTableau method{.name = "eulers", .order = 1};
+  for (int i = 0; i < count; ++i) {
+    method.c.push_back(double(i) / count);
+    method.a.emplace_back(std::size_t(i), 1.0 / count);
+    method.b.push_back(1.0 / count);
+  }
+  return method;
+}
+
+/// z at both ends, and dL/dz(0) for L = sum z(0) + sum z(1), after fixed steps.
+std::pair<std::vector<double>, std::vector<double>> ends_and_gradient(const ode::ButcherTableau& tableau,
+                                                                      std::int64_t steps) {
+  const SmallNetwork<double> network(2, 16);
+  Problem<double> problem(network.program, network.spans(), 5, 1);
+  const ode::Method method = tableau;
+  const std::vector<double> start = some_start<double>(5), up(2 * start.size(), 1.0);
+  std::vector<double> saved(up.size());
+  Engine<double> engine(problem, {.method = method, .keeps_starts = true}, start.data(), saved.data());
+  ode::integrate(engine, {.method = method, .steps = ode::FixedSteps{.count = steps}}, {0.0, 1.0});
+  const Pass<double> pass{.problem = &problem,
+                          .method = method,
+                          .records = &engine.records(),
+                          .layout = engine.activation_layout(),
+                          .start = start.data(),
+                          .depths = {0.0, 1.0},
+                          .bound = 2,
+                          .given = 2};
+  return {saved, pull_back(pass, up.data(), {}).start};
+}
+
+TEST(FusedEngine, TakesAMethodOfAsManyStagesAsItSays) {
+  const auto [ends, gradient] = ends_and_gradient(eulers(24), 2);
+  const auto [expected_ends, expected_gradient] = ends_and_gradient(eulers(1), 48);
+  for (std::size_t n = 0; n < ends.size(); ++n) EXPECT_NEAR(ends[n], expected_ends[n], 1e-12);
+  for (std::size_t n = 0; n < gradient.size(); ++n) {
+    EXPECT_NEAR(gradient[n], expected_gradient[n], 1e-12);
+    EXPECT_NE(gradient[n], 2) << "the field must matter";
+  }
+  try {
+    ends_and_gradient(eulers(25), 2);
+    FAIL() << "nothing was thrown";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(), "a method has at most 24 stages here, got 25");
+  }
+}
+
 /// y' = y^2 from 1 has no end beyond depth 1; nobody waits for a solve that creeps there.
 TEST(FusedEngine, FindsABlowUpInFewEvaluations) {
   Builder build(1);

@@ -34,7 +34,7 @@ Engine<T>::Engine(Problem<T>& problem, EngineOptions options, const T* start, T*
               .rate_rows = std::size_t(code_.rate_rows)},
       activations_(problem.padded(std::int32_t(layout_.rows()))),
       rates_(state_.size() * stage_count_) {
-  require(stage_count_ < most_stages, "a method has at most ", most_stages, " stages here, got ",
+  require(stage_count_ <= most_stages, "a method has at most ", most_stages, " stages here, got ",
           stage_count_);
   const std::size_t width = std::size_t(problem.tiles.widest());
   const std::size_t stage_rows = std::size_t(code_.register_rows + code_.passing_rows);
