@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 
@@ -51,7 +53,9 @@ void flush_folder(const std::filesystem::path& folder) {
 }  // namespace
 
 void write_atomically(const std::filesystem::path& file, std::string_view content) {
-  const std::filesystem::path draft = file.string() + ".part" + std::to_string(getpid());
+  // A name of its own for every call: threads may write the same file.
+  static std::atomic<std::uint64_t> drafts = 0;
+  const std::filesystem::path draft = text(file.string(), ".part", getpid(), "-", ++drafts);
   std::error_code failed;
   if (!Draft(draft).write_all(content)) failed = {errno, std::generic_category()};
   if (!failed) std::filesystem::rename(draft, file, failed);
