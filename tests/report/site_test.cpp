@@ -4,14 +4,32 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "fathom/report/page.hpp"
 #include "fathom/support/error.hpp"
+
+namespace {
+
+std::atomic<bool> no_sockets_left = false;
+std::atomic<int> refused_newcomers = 0;
+
+}  // namespace
+
+/// Stands before the C library's function, to play a process that may open no more files.
+extern "C" int accept4(int listener, sockaddr* address, socklen_t* size, int flags) {
+  if (!no_sockets_left) return int(syscall(SYS_accept4, listener, address, size, flags));
+  ++refused_newcomers;
+  errno = EMFILE;
+  return -1;
+}
 
 namespace fathom::report {
 namespace {
@@ -221,6 +239,22 @@ TEST_F(Runs, OutliveMoreSilentClientsThanThereArePlaces) {
   for (int i = 0; i < 20; ++i) silent.push_back(connected());
   EXPECT_EQ(status(get("/done/")), 200);
   for (const int client : silent) close(client);
+}
+
+TEST_F(Runs, WaitWhenNoSocketIsLeftAndServeTheNewcomerLater) {
+  no_sockets_left = true;
+  refused_newcomers = 0;
+  const auto began = std::chrono::steady_clock::now();
+  const int newcomer = connected();  // by the kernel, not yet by the server
+  while (refused_newcomers == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(250ms);
+  const int attempts = refused_newcomers;
+  const auto waited = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(attempts, 1 + waited / 100ms) << "the server spins";
+  no_sockets_left = false;
+  const std::string request = "GET /done/ HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  send(newcomer, request.data(), request.size(), MSG_NOSIGNAL);
+  EXPECT_EQ(status(received(newcomer)), 200);
 }
 
 TEST_F(Runs, SurviveAClientThatLeavesInTheMiddleOfTheAnswer) {

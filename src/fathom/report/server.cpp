@@ -30,6 +30,7 @@ struct Server::Connection {
 namespace {
 
 constexpr auto drain_time = std::chrono::seconds(1);
+constexpr auto pause_without_sockets = std::chrono::milliseconds(100);
 
 std::string reason(int status) {
   switch (status) {
@@ -118,9 +119,10 @@ void Server::stop() noexcept {
 void Server::serve() {
   while (true) {
     std::vector<pollfd> waits = {{wake_[0], POLLIN, 0}};
-    // Above the limit, newcomers wait in the kernel's queue until a place is free.
-    waits.push_back({connections_.size() < options_.most_connections ? listener_ : -1, POLLIN, 0});
-    auto next = Clock::now() + std::chrono::hours(1);
+    const auto now = Clock::now();
+    waits.push_back({has_place(now) ? listener_ : -1, POLLIN, 0});
+    auto next = now + std::chrono::hours(1);
+    if (closed_until_ > now) next = closed_until_;
     for (const Connection& connection : connections_) {
       waits.push_back(
           {connection.socket, short(connection.stage == Connection::Stage::writing ? POLLOUT : POLLIN), 0});
@@ -141,9 +143,18 @@ void Server::serve() {
   }
 }
 
+bool Server::has_place(Clock::time_point now) const {
+  return connections_.size() < options_.most_connections && now >= closed_until_;
+}
+
 void Server::accept_one() {
   const int socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (socket >= 0) connections_.push_back({socket, Clock::now() + options_.patience});
+  if (socket >= 0) {
+    connections_.push_back({socket, Clock::now() + options_.patience});
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    // The newcomer stays in the queue, and poll() would return for it at once, again and again.
+    closed_until_ = Clock::now() + pause_without_sockets;
+  }
 }
 
 void Server::advance(Connection& connection) {

@@ -58,6 +58,8 @@ class Server {
  private:
   struct Connection;
 
+  /// Whether newcomers are taken in now; else they wait in the kernel's queue.
+  bool has_place(std::chrono::steady_clock::time_point now) const;
   void accept_one();
   void advance(Connection& connection);
   void read_from(Connection& connection);
@@ -70,6 +72,7 @@ class Server {
   int wake_[2] = {-1, -1};  // a pipe: stop() writes, the loop reads
   std::uint16_t port_ = 0;
   bool loopback_ = true;
+  std::chrono::steady_clock::time_point closed_until_ = {};  // the machine had no socket left for a newcomer
   std::vector<Connection> connections_;
 };
 
