@@ -137,5 +137,24 @@ class Snippets(ToolTest):
         self.assert_fails("needs exactly one '// [gone]'", "check_snippets")
 
 
+class Embed(unittest.TestCase):
+    def test_every_byte_of_a_text_is_embedded(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        root = Path(folder.name)
+        text = "f(\"@name@\", '${name}', \\n, [a;b], ];[ \\; $ENV{HOME} #c);\n"
+        (root / "code.js").write_text(text)
+        (root / "script.cmake").write_text(
+            f"include({TOOLS.parent}/cmake/Embed.cmake)\nset(name lost)\nfile(READ {root}/code.js code)\n"
+            f"fathom_embed({root}/assets.cpp assets.hpp assets code)\n")
+        for _ in range(2):  # the second time the file is there
+            subprocess.run(["cmake", "-P", root / "script.cmake"], check=True)
+            source = (root / "assets.cpp").read_text()
+            self.assertIn(f'std::string_view code() {{\n  return R"__asset__({text})__asset__";\n}}', source)
+            written = (root / "assets.cpp").stat().st_mtime_ns
+        subprocess.run(["cmake", "-P", root / "script.cmake"], check=True)
+        self.assertEqual((root / "assets.cpp").stat().st_mtime_ns, written, "unchanged, it must not be compiled again")
+
+
 if __name__ == "__main__":
     unittest.main()
