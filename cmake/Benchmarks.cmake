@@ -1,10 +1,16 @@
 # benchmarks/<name>.cpp becomes the program <name>; `cmake --build <dir> --target benchmarks` builds them all.
-# benchmarks/peers/fathom_works.cpp is fathom's side of benchmarks/compare.
+# benchmarks/peers/fathom*_works.cpp are fathom's side of benchmarks/compare, with torch and without; target `works`.
 
-add_executable(fathom_works EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/peers/fathom_works.cpp)
+add_custom_target(works)
+foreach(program fathom_works fathom_core_works)
+  add_executable(${program} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/peers/${program}.cpp)
+  target_link_libraries(${program} PRIVATE nlohmann_json::nlohmann_json)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/benchmarks)
+  add_dependencies(works ${program})
+endforeach()
 fathom_uses_torch(fathom_works)
-target_link_libraries(fathom_works PRIVATE nlohmann_json::nlohmann_json)
-set_target_properties(fathom_works PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/benchmarks)
+target_link_libraries(fathom_core_works PRIVATE fathom::runtime)
+fathom_warnings(fathom_core_works)
 
 find_package(benchmark QUIET)
 if(NOT benchmark_FOUND)

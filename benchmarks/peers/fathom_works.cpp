@@ -1,16 +1,14 @@
-/// fathom on a work of the comparison, with the protocol of serve.py: `fathom_works WORK.json ENTRY THREADS` says one JSON line
-/// when it is warm, then answers each line on its standard input with a turn of iterations: `milliseconds evaluations loss`.
+/// fathom with libtorch on a work of the comparison, with the protocol of turns.hpp: `fathom_works WORK.json ENTRY THREADS`.
 /// Entries: fathom, fathom-adjoint, fathom-tensor. With `ONCE` as fourth argument a turn is one iteration, for counting instructions.
 #include <ATen/Parallel.h>
 
-#include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "fathom/fathom.hpp"
+#include "turns.hpp"
 
 namespace {
 
@@ -167,21 +165,7 @@ void serve(const json& work, const std::string& entry, double turn_seconds) {
     optimizer.step();
     return loss.item<double>();
   };
-  for (int warm_up = 0; warm_up < 3; ++warm_up) iterate();
-  std::cout << json{{"version", runner.report().engine}} << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    std::vector<double> times;
-    double loss = 0, spent = 0;
-    do {
-      const auto began = std::chrono::steady_clock::now();
-      loss = iterate();
-      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-      spent += times.back();
-    } while (spent < turn_seconds);
-    std::nth_element(times.begin(), times.begin() + std::ptrdiff_t(times.size() / 2), times.end());
-    std::cout << times[times.size() / 2] * 1e3 << " " << runner.report().evaluations << " " << loss
-              << std::endl;
-  }
+  take_turns(runner.report().engine, turn_seconds, iterate, [&] { return runner.report().evaluations; });
 }
 
 }  // namespace
