@@ -1,6 +1,15 @@
 # benchmarks/<name>.cpp becomes the program <name>; `cmake --build <dir> --target benchmarks` builds them all.
 # benchmarks/peers/fathom*_works.cpp are fathom's side of benchmarks/compare, with torch and without; target `works`.
 
+# What needs neither torch nor Google Benchmark.
+add_executable(one_row EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/one_row.cpp)
+target_link_libraries(one_row PRIVATE fathom::runtime)
+fathom_warnings(one_row)
+set_target_properties(one_row PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/benchmarks)
+if(FATHOM_RUNTIME_ONLY)
+  return()
+endif()
+
 add_custom_target(works)
 foreach(program fathom_works fathom_core_works)
   add_executable(${program} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/benchmarks/peers/${program}.cpp)
@@ -19,7 +28,9 @@ if(NOT benchmark_FOUND)
 endif()
 
 add_custom_target(benchmarks)
+add_dependencies(benchmarks one_row)
 file(GLOB benchmark_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/*.cpp)
+list(FILTER benchmark_sources EXCLUDE REGEX "/one_row\\.cpp$")
 foreach(source IN LISTS benchmark_sources)
   cmake_path(GET source STEM name)
   add_executable(${name} EXCLUDE_FROM_ALL ${source})

@@ -101,8 +101,9 @@ else()
 endif()
 
 # Examples that must do without torch, each with its arguments.
-set(runtime_examples deploy session callback_field)
+set(runtime_examples deploy control_loop session callback_field)
 set(deploy_arguments ${PROJECT_SOURCE_DIR}/fuzz/corpus/model_file/good-classes.safetensors 1 2)
+set(control_loop_arguments ${deploy_arguments})
 
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source IN LISTS example_sources)

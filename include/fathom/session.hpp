@@ -32,6 +32,9 @@ template <class T> struct Data {
   View<const T> start = {};                ///< (batch, features)
   std::span<const T> parameters = {};      ///< of the field, see ProgramField
   std::vector<View<const T>> inputs = {};  ///< (batch, features) for each input of the field
+  /// The parameters are, number for number, those of the Session's last call: a promise that saves reading them again, which is much of
+  /// a short solve of one sample.
+  bool parameters_unchanged = false;
 };
 
 /// Where a gradient is written. Parts without memory are not wanted and not computed.

@@ -1,42 +1,13 @@
 /// What a fused step costs besides arithmetic: no memory, on the way forth and back and with any number of threads.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "fused/small_networks.hpp"
-
-namespace {
-
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(void* memory) {
-  ++allocations;
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Both ways in which the engine comes by memory are counted: this one, ...
-void* operator new(std::size_t size) { return counted(std::malloc(std::max<std::size_t>(size, 1))); }
-void operator delete(void* memory) noexcept { std::free(memory); }  // NOLINT
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "support/plain/allocations.hpp"
 
 namespace fathom::fused {
-
-// ... and buffers. These three stand in for those of tiles.cpp, which the linker then leaves out: they have no shelf, so that a block
-// that would come from there counts as well.
-void* take_memory(std::size_t bytes) {
-  constexpr std::size_t alignment = 64;
-  return counted(std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment));
-}
-void give_memory(void* memory) noexcept { std::free(memory); }
-std::size_t bytes_of(const void*) { return 0; }
-
 namespace {
+
+using test::allocations;
 
 struct Size {
   std::int64_t batch;

@@ -1,61 +1,14 @@
 /// Models with known answers, run without torch.
-#include "fathom/runtime/model.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <thread>
 
+#include "runtime/small_models.hpp"
+
 namespace fathom::runtime {
 namespace {
-
-using Numbers = std::vector<double>;
-
-void set(ModelFile& file, const std::string& name, const Shape& shape, const Numbers& values) {
-  file.tensors[name] = stored_tensor<double>(shape, values);
-}
-
-/// z' = A z without hidden layers.
-ModelFile linear_series(const Numbers& matrix) {
-  ModelFile file;
-  file.spec = {.task = Task::series,
-               .inputs = {"x", "v"},
-               .input_scale = {.mean = {10, 0}, .deviation = {2, 2}},
-               .time = {.column = "t", .origin = 5, .unit = 2},
-               .field = {.hidden = {}},
-               .solver = {.method = "dop853", .relative_tolerance = 1e-12, .absolute_tolerance = 1e-12},
-               .head = HeadKind::none,
-               .precision = Precision::float64};
-  set(file, "field.1.weight", {2, 2}, matrix);
-  set(file, "field.1.bias", {2}, {0, 0});
-  return file;
-}
-
-/// One input, z' = -z, two labels with scores z and 0.
-ModelFile decay_classifier() {
-  ModelFile file;
-  file.spec = {.task = Task::classification,
-               .inputs = {"x"},
-               .targets = {"kind"},
-               .labels = {"high", "low"},
-               .field = {.hidden = {}},
-               .solver = {.relative_tolerance = 1e-10, .absolute_tolerance = 1e-10},
-               .precision = Precision::float64};
-  set(file, "field.1.weight", {1, 1}, {-1});
-  set(file, "field.1.bias", {1}, {0});
-  set(file, "head.weight", {2, 1}, {1, 0});
-  set(file, "head.bias", {2}, {0, 0});
-  return file;
-}
-
-std::string complaint(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) { return error.what(); }
-  return "no complaint";
-}
 
 TEST(Runtime, a_series_turns_as_it_must) {
   const Model model(linear_series({0, 1, -1, 0}));

@@ -1,53 +1,14 @@
 /// A call like an earlier one allocates nothing: solves, gradients, losses and steps of Adam, for one sample and many, one thread and two.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "fathom/adam.hpp"
 #include "session/session_problems.hpp"
-
-namespace {
-
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(void* memory) {
-  ++allocations;
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Both ways in which a Session comes by memory are counted: this one, ...
-void* operator new(std::size_t size) { return counted(std::malloc(std::max<std::size_t>(size, 1))); }
-void operator delete(void* memory) noexcept { std::free(memory); }  // NOLINT
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "support/plain/allocations.hpp"
 
 namespace fathom {
-namespace fused {
-
-// ... and buffers, for which these three stand in for those of tiles.cpp, so that nothing comes from a thread's shelf uncounted.
-void* take_memory(std::size_t bytes) {
-  constexpr std::size_t alignment = 64;
-  return counted(std::aligned_alloc(alignment, (bytes / alignment + 1) * alignment));
-}
-void give_memory(void* memory) noexcept { std::free(memory); }
-std::size_t bytes_of(const void*) { return 0; }
-
-}  // namespace fused
-
 namespace {
 
-/// Of the call after `warm_up` like it.
-template <class Work> std::int64_t allocations_of(const Work& work, int warm_up = 3) {
-  for (int round = 0; round < warm_up; ++round) work();
-  const std::int64_t before = allocations;
-  work();
-  return allocations - before;
-}
+using test::allocations_of;
 
 struct Setting {
   const char* name;

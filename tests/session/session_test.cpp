@@ -447,5 +447,29 @@ TEST(ProgramField, NamesItsParameters) {
   }
 }
 
+/// The promise spares a Session what it knows already, for every batch size that it has kept.
+TEST(SessionParameters, ThatAreUnchangedAreReadOnce) {
+  const ProgramField field = plain_field();
+  Session<double> session(field), fresh(field);
+  const Numbers<double> one(field, 1), many(field, 40);
+  const std::vector<double> others(one.parameters.size(), 0.1);
+  const auto end_of = [&](Session<double>& which, const Numbers<double>& numbers,
+                          const std::vector<double>& parameters, bool unchanged) {
+    Data<double> data = numbers.data();
+    data.parameters = parameters;
+    data.parameters_unchanged = unchanged;
+    std::vector<double> states(numbers.depths.size() * numbers.start.size());
+    which.solve(data, numbers.depths, view_of(states, std::int64_t(numbers.start.size())));
+    return states;
+  };
+  const auto expected = end_of(fresh, one, one.parameters, false);
+  const auto expected_of_many = end_of(fresh, many, one.parameters, false);
+  EXPECT_EQ(end_of(session, one, one.parameters, true), expected);  // the first call reads them nevertheless
+  EXPECT_EQ(end_of(session, one, others, true), expected);          // a broken promise: nobody looked
+  EXPECT_NE(end_of(session, one, others, false), expected);
+  EXPECT_EQ(end_of(session, many, one.parameters, false), expected_of_many);
+  EXPECT_EQ(end_of(session, one, one.parameters, true), expected);  // this batch size has not read them yet
+}
+
 }  // namespace
 }  // namespace fathom

@@ -5,6 +5,11 @@
 ///
 /// Tables are given row by row, in the units of the data; so are the answers, which equal those of the full library to
 /// rounding. A loaded model is constant: threads may share it.
+///
+/// A control loop keeps what its calls need in a Workspace. Calls like an earlier one (as many rows and times) then allocate nothing:
+///
+///   runtime::Workspace workspace(model);                        // one for each thread
+///   model.predict_into(row, probabilities, workspace);          // the same numbers as predict(row)
 #pragma once
 
 #include <cstdint>
@@ -31,7 +36,28 @@ struct Answer {
 
 namespace detail {
 class Solver;
-}
+struct Memory;
+}  // namespace detail
+
+class Model;
+
+/// What the calls of one thread need again: for one model, which it keeps alive, and one thread at a time.
+class Workspace {
+ public:
+  explicit Workspace(const Model& model);
+  Workspace(Workspace&&) noexcept;
+  Workspace& operator=(Workspace&&) noexcept;
+  ~Workspace();
+
+  const ode::SolveReport& report() const;  ///< of the last call
+
+ private:
+  friend class Model;
+  Workspace(std::shared_ptr<const detail::Solver> solver, std::unique_ptr<detail::Memory> memory);
+
+  std::shared_ptr<const detail::Solver> solver_;
+  std::unique_ptr<detail::Memory> memory_;
+};
 
 class Model {
  public:
@@ -50,6 +76,14 @@ class Model {
   /// Density: (count, columns).
   std::vector<double> sample(std::size_t count, std::uint64_t seed = 0) const;
 
+  /// The same, written to `answers`, which must have the size of the answer. `rows`, `times` and `answers` are used during the call alone.
+  /// After an error the workspace can be used again; what is in `answers` is unspecified.
+  void predict_into(std::span<const double> rows, std::span<double> answers, Workspace& workspace) const;
+  void forecast_into(std::span<const double> rows, std::span<const double> times, std::span<double> answers,
+                     Workspace& workspace) const;
+  std::size_t answer_size()
+      const;  ///< numbers that predict() gives for a row, and forecast() for a row at a time
+
   /// The same with their reports.
   Answer solve_rows(std::span<const double> rows) const;
   Answer solve_times(std::span<const double> rows, const std::vector<double>& times) const;
@@ -58,7 +92,11 @@ class Model {
   const std::string& label(std::span<const double> probabilities) const;
 
  private:
+  friend class Workspace;
   std::size_t rows_in(std::span<const double> rows) const;
+  void check_call(std::size_t size, std::span<double> answers, const Workspace& workspace) const;
+  template <class Work> Answer answer_of(std::size_t size, const Work& work) const;
+  void find_log_densities(std::span<double> answers, detail::Memory& memory) const;
 
   ModelSpec spec_;
   Facts facts_;

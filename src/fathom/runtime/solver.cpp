@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fathom/fused/engine.hpp"
+#include "fathom/session.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom::runtime::detail {
@@ -31,80 +31,96 @@ std::optional<Linear> linear_named(const ModelFile& file, const std::string& nam
   return Linear{weight->second.numbers<double>(), file.tensors.at(name + ".bias").numbers<double>()};
 }
 
-/// The same batch is cut into the same tiles by the full library: see sensitivity/fused_run.hpp.
-int threads_for(std::size_t rows, int most) { return rows <= 16 ? 1 : most; }
+/// How a model is solved; the field is the state's own, or has the divergence beside it.
+SolveOptions options_of(const ModelSpec& spec, int threads) {
+  return {.method = method_of(spec.solver),
+          .steps = steps_of(spec.solver),
+          .derivative = Derivative::none,
+          .threads = threads};
+}
 
 template <class T> class TypedSolver final : public Solver {
  public:
   TypedSolver(const ModelFile& file, int threads)
       : spec_(file.spec),
-        threads_(threads),
+        options_(options_of(spec_, threads)),
         input_(linear_named(file, "input")),
         velocity_(linear_named(file, "velocity")),
         head_(linear_named(file, "head")),
-        program_(program_of(spec_, Carries::state)) {
-    const std::size_t layers = field_layers(spec_).size();
-    for (std::size_t i = 1; i <= layers; ++i) {
-      const std::string name = "field." + std::to_string(i);
-      weights_.push_back(file.tensors.at(name + ".weight").template numbers<T>());
-      weights_.push_back(file.tensors.at(name + ".bias").template numbers<T>());
-    }
-    method_ = method_of(spec_.solver);
-    steps_ = steps_of(spec_.solver);
-    const DepthKind kind = spec_.field.depth.kind;
-    if (kind == DepthKind::galerkin || kind == DepthKind::stacked) {
-      // One set for each layer, as the full library has it.
-      for (std::size_t i = 0; i < layers; ++i) {
-        const auto some = basis_of(spec_).break_points;
-        break_points_.insert(break_points_.end(), some.begin(), some.end());
-      }
-    }
+        field_(field_of(spec_, Carries::state)),
+        parameters_(field_parameters<T>(file)) {
     if (spec_.task != Task::density) return;
     try {
-      with_divergence_ = program_of(spec_, Carries::state_and_divergence);
+      with_divergence_ = field_of(spec_, Carries::state_and_divergence);
     } catch (const fused::NoProgram& none) { no_divergence_ = none.reason; }
   }
 
-  Course from_inputs(std::span<const double> inputs, const std::vector<double>& depths,
-                     Carries carries) const override {
+  std::unique_ptr<Memory> make_memory() const override {
+    return std::make_unique<TypedMemory>(Session<T>(field_, options_));
+  }
+
+  void solve_inputs(std::span<const double> inputs, std::span<const double> depths, Carries carries,
+                    Memory& memory) const override {
     const auto columns = std::size_t(spec_.input_features()), features = std::size_t(spec_.state_features());
     const std::size_t rows = inputs.size() / columns;
-    std::vector<double> row(features);
-    std::vector<T> start, control;
+    TypedMemory& own = static_cast<TypedMemory&>(memory);
+    own.start.resize(rows * features);
+    own.row.resize(features), own.input.resize(columns);
     for (std::size_t i = 0; i < rows; ++i) {
-      start_of(rounded(inputs.subspan(i * columns, columns)), row);
-      start.insert(start.end(), row.begin(), row.end());
+      for (std::size_t c = 0; c < columns; ++c) own.input[c] = double(T(inputs[i * columns + c]));
+      start_of(own.input, own.row);
+      std::copy(own.row.begin(), own.row.end(), own.start.begin() + std::ptrdiff_t(i * features));
     }
-    if (spec_.field.control != ControlKind::none) control.assign(inputs.begin(), inputs.end());
-    return solve(std::move(start), control, rows, depths, carries);
+    if (spec_.field.control != ControlKind::none) {
+      own.control.assign(inputs.begin(), inputs.end());
+      own.data.inputs.assign(1, {own.control.data(), std::int64_t(rows), std::int64_t(columns)});
+    }
+    solve(rows, depths, carries, own);
   }
 
-  Course from_states(std::span<const double> states, const std::vector<double>& depths) const override {
-    const std::size_t rows = states.size() / std::size_t(spec_.state_features());
-    return solve(std::vector<T>(states.begin(), states.end()), {}, rows, depths, Carries::state);
+  void solve_states(std::span<const double> states, std::span<const double> depths,
+                    Memory& memory) const override {
+    TypedMemory& own = static_cast<TypedMemory&>(memory);
+    own.start.assign(states.begin(), states.end());
+    solve(states.size() / std::size_t(spec_.state_features()), depths, Carries::state, own);
   }
 
-  std::vector<double> head(std::span<const double> states) const override {
+  void read_answers(std::size_t first, std::span<double> answers, Memory& memory) const override {
     const auto features = std::size_t(spec_.state_features()), outputs = std::size_t(spec_.outputs());
-    const std::size_t rows = states.size() / features;
-    std::vector<double> answers(rows * outputs);
-    for (std::size_t i = 0; i < rows; ++i) {
-      const double* state = states.data() + i * features;
-      double* answer = answers.data() + i * outputs;
+    TypedMemory& own = static_cast<TypedMemory&>(memory);
+    const T* state = own.saved.data() + first * own.start.size();
+    own.row.resize(features);
+    for (std::size_t at = 0; at < answers.size(); at += outputs, state += features) {
+      std::copy_n(state, features, own.row.begin());
       if (head_)
-        head_->apply(state, answer);
+        head_->apply(own.row.data(), answers.data() + at);
       else
-        std::copy(state, state + outputs, answer);
+        std::copy_n(own.row.data(), outputs, answers.data() + at);
     }
-    return answers;
+  }
+
+  void read_ends(Memory& memory) const override {
+    TypedMemory& own = static_cast<TypedMemory&>(memory);
+    own.states.assign(own.saved.end() - std::ptrdiff_t(own.start.size()), own.saved.end());
+    own.integrals.assign(own.running.end() - std::ptrdiff_t(own.running.size() / 2), own.running.end());
   }
 
  private:
-  static std::vector<double> rounded(std::span<const double> values) {
-    std::vector<double> result;
-    for (double value : values) result.push_back(double(T(value)));
-    return result;
-  }
+  /// Whether the Session has read the parameters, which never change, is known here.
+  struct Kept {
+    explicit Kept(Session<T> made) : session(std::move(made)) {}
+    Session<T> session;
+    bool has_read_parameters = false;
+  };
+  struct TypedMemory final : Memory {
+    explicit TypedMemory(Session<T> session) : flow(std::move(session)) {}
+    Kept flow;
+    std::optional<Kept> with_divergence;
+    Data<T> data;
+    std::vector<T> start, control, saved;  // (rows, features), (rows, inputs), (depths, rows, features)
+    std::vector<T> running;                // (depths, rows): of the divergence
+    std::vector<double> row, input;        // of one sample
+  };
 
   /// z(0) = [positions, velocities]
   void start_of(const std::vector<double>& x, std::vector<double>& z) const {
@@ -118,47 +134,55 @@ template <class T> class TypedSolver final : public Solver {
     if (velocity_) velocity_->apply(x.data(), z.data() + spec_.positions());
   }
 
-  Course solve(std::vector<T> start, const std::vector<T>& control, std::size_t rows,
-               const std::vector<double>& depths, Carries carries) const {
-    const auto program = carries == Carries::state ? program_ : with_divergence_;
-    if (!program) throw Error(text("the density of this model needs the full library: ", no_divergence_));
-    const auto features = std::size_t(spec_.state_features());
-    const std::size_t losses = carries == Carries::state ? 0 : rows, size = rows * features + losses;
-    start.resize(size);  // integrals begin at 0
-    Course course;
-    course.states.resize(depths.size() * rows * features);
-    course.integrals.resize(losses);
-    if (rows == 0) return course;
+  Kept& kept_for(Carries carries, TypedMemory& memory) const {
+    if (carries == Carries::state) return memory.flow;
+    if (!with_divergence_)
+      throw Error(text("the density of this model needs the full library: ", no_divergence_));
+    if (!memory.with_divergence) memory.with_divergence.emplace(Session<T>(*with_divergence_, options_));
+    return *memory.with_divergence;
+  }
 
-    fused::Tensors<T> tensors(weights_.begin(), weights_.end());
-    if (!control.empty()) tensors.emplace_back(control);
-    fused::Problem<T> problem(program, std::move(tensors), std::int64_t(rows), threads_for(rows, threads_));
-    fused::EngineOptions options{.method = method_};
-    if (const auto* adaptive = std::get_if<ode::AdaptiveSteps>(&steps_)) options.adaptive = *adaptive;
-    std::vector<T> saved(depths.size() * size);
-    fused::Engine<T> engine(problem, options, start.data(), saved.data());
-    course.report =
-        ode::integrate(engine, {.method = method_, .steps = steps_, .break_points = break_points_}, depths);
-    for (std::size_t d = 0; d < depths.size(); ++d) {
-      std::copy_n(saved.begin() + std::ptrdiff_t(d * size), rows * features,
-                  course.states.begin() + std::ptrdiff_t(d * rows * features));
-    }
-    std::copy_n(saved.end() - std::ptrdiff_t(losses), losses, course.integrals.begin());
-    return course;
+  /// From the start in `memory` to the states saved there.
+  void solve(std::size_t rows, std::span<const double> depths, Carries carries, TypedMemory& memory) const {
+    Kept& kept = kept_for(carries, memory);
+    memory.saved.resize(depths.size() * memory.start.size());
+    memory.running.resize(carries == Carries::state ? 0 : depths.size() * rows);
+    memory.report = {};
+    if (rows == 0) return;
+    memory.data.start = {memory.start.data(), std::int64_t(rows), spec_.state_features()};
+    memory.data.parameters = parameters_;
+    memory.data.parameters_unchanged = kept.has_read_parameters;
+    memory.report =
+        kept.session.solve(memory.data, depths, view_of(memory.saved, std::int64_t(memory.start.size())),
+                           view_of(memory.running, std::int64_t(rows)));
+    kept.has_read_parameters = true;
   }
 
   ModelSpec spec_;
-  int threads_;
+  SolveOptions options_;
   std::optional<Linear> input_, velocity_, head_;
-  std::vector<std::vector<T>> weights_;  // weight and bias of each layer of the field
-  std::shared_ptr<const fused::Program> program_, with_divergence_;
+  ProgramField field_;
+  std::optional<ProgramField> with_divergence_;
   std::string no_divergence_;
-  ode::Method method_;
-  ode::Steps steps_;
-  std::vector<double> break_points_;
+  std::vector<T> parameters_;  // of the field
 };
 
 }  // namespace
+
+std::unique_ptr<Memory> Solver::take_spare() const {
+  {
+    const std::lock_guard lock(spare_guard_);
+    if (spare_) return std::move(spare_);
+  }
+  return make_memory();
+}
+
+void Solver::give_spare(std::unique_ptr<Memory> memory) const {
+  constexpr std::size_t most_numbers = 4096;  // a batch that needs more pays for its memory once a call
+  if (memory->inputs.size() > most_numbers || memory->depths.size() > most_numbers) return;
+  const std::lock_guard lock(spare_guard_);
+  spare_ = std::move(memory);
+}
 
 std::unique_ptr<const Solver> make_solver(const ModelFile& file, int threads) {
   try {

@@ -27,8 +27,9 @@ void check(const SolveOptions& options) {
 
 template <class T>
 void check_view(const View<T>& view, std::int64_t rows, std::int64_t columns, const char* what) {
-  require(view && view.rows == rows && view.columns == columns, "`", what, "` must be ", rows, " x ", columns,
-          ", got ", view ? text(view.rows, " x ", view.columns) : "none");
+  if (view && view.rows == rows && view.columns == columns) return;  // before any text is made
+  throw InvalidArgument(text("`", what, "` must be ", rows, " x ", columns, ", got ",
+                             view ? text(view.rows, " x ", view.columns) : "none"));
 }
 
 std::vector<double> joined(std::vector<double> one, const std::vector<double>& other) {
@@ -155,7 +156,8 @@ template <class T> class Session<T>::Implementation {
       tensors_[tensor++] = {data.inputs[i].data, data.inputs[i].size()};
     }
     depths_ = depths.size();
-    return {.tensors = tensors_, .start = data.start.data, .depths = depths};
+    if (!data.parameters_unchanged) ++parameters_;
+    return {.tensors = tensors_, .start = data.start.data, .depths = depths, .parameters = parameters_};
   }
 
   /// Of the last few batch sizes: an epoch often ends with a smaller one. The latest comes last.
@@ -171,8 +173,8 @@ template <class T> class Session<T>::Implementation {
       if (last_ == workspaces_.front().get()) last_ = nullptr;
       workspaces_.erase(workspaces_.begin());
     }
-    workspaces_.push_back(
-        std::make_unique<Workspace<T>>(field_.program(), tensors_, batch, options_, break_points_));
+    workspaces_.push_back(std::make_unique<Workspace<T>>(field_.program(), tensors_, batch, options_,
+                                                         break_points_, parameters_));
     return *workspaces_.back();
   }
 
@@ -248,9 +250,10 @@ template <class T> class Session<T>::Implementation {
   ProgramField field_;
   SolveOptions options_;
   std::vector<double> break_points_;
-  std::vector<bool> is_read_;  // of each parameter: does the program read it?
-  fused::Tensors<T> tensors_;  // of the call under way: parameters, then inputs
-  std::size_t depths_ = 0;     // of the last call
+  std::vector<bool> is_read_;     // of each parameter: does the program read it?
+  fused::Tensors<T> tensors_;     // of the call under way: parameters, then inputs
+  std::size_t depths_ = 0;        // of the last call
+  std::uint64_t parameters_ = 1;  // version of the parameters of the last call
   std::vector<std::unique_ptr<Workspace<T>>> workspaces_;
   Workspace<T>* solved_ = nullptr;  // has what backward() needs
   Workspace<T>* last_ = nullptr;    // has the last report

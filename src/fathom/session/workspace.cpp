@@ -59,9 +59,11 @@ ode::Plan plan_of(const SolveOptions& options, const std::vector<double>& break_
 
 template <class T>
 Workspace<T>::Workspace(std::shared_ptr<const fused::Program> program, const fused::Tensors<T>& tensors,
-                        std::int64_t batch, const SolveOptions& options, std::vector<double> break_points)
+                        std::int64_t batch, const SolveOptions& options, std::vector<double> break_points,
+                        std::uint64_t parameters)
     : options_(options),
       plan_(plan_of(options, break_points)),
+      parameters_(parameters),
       problem_(
           program,
           [&] {
@@ -77,10 +79,21 @@ Workspace<T>::Workspace(std::shared_ptr<const fused::Program> program, const fus
 
 template <class T> Workspace<T>::~Workspace() = default;
 
-template <class T> void Workspace<T>::begin(const Call& call, bool keeps, T* saved, SavedAs as) {
-  has_kept_ = false;
+template <class T> void Workspace<T>::read(const Call& call) {
+  if (call.parameters != 0 && call.parameters == parameters_) {
+    for (const fused::SampleInput& input : problem_.program->inputs)
+      tensors_[std::size_t(input.tensor)] = call.tensors[std::size_t(input.tensor)];
+    return problem_.read_inputs(tensors_);
+  }
+  parameters_ = 0;  // until they are read
   copy_varying(*problem_.program, call.tensors, varying_, tensors_);
   problem_.read(tensors_);
+  parameters_ = call.parameters;
+}
+
+template <class T> void Workspace<T>::begin(const Call& call, bool keeps, T* saved, SavedAs as) {
+  has_kept_ = false;
+  read(call);
   const std::size_t size = problem_.state_size();
   const std::size_t features = std::size_t(problem_.program->features()) * std::size_t(batch());
   start_.resize(size);

@@ -30,8 +30,10 @@ template <class T> struct LossCall {
 
 template <class T> class Workspace {
  public:
+  /// `parameters`: the version of those in `tensors`, see Call.
   Workspace(std::shared_ptr<const fused::Program> program, const fused::Tensors<T>& tensors,
-            std::int64_t batch, const SolveOptions& options, std::vector<double> break_points);
+            std::int64_t batch, const SolveOptions& options, std::vector<double> break_points,
+            std::uint64_t parameters = 0);
   ~Workspace();
 
   std::int64_t batch() const { return problem_.tiles.batch(); }
@@ -42,6 +44,8 @@ template <class T> class Workspace {
     const fused::Tensors<T>& tensors;  ///< of the program
     const T* start = nullptr;          ///< (batch, features); running losses begin at 0
     std::span<const double> depths = {};
+    std::uint64_t parameters =
+        0;  ///< their version: those of the version read last are not read again; 0: unknown
   };
   /// Saves (depths, state size) in `saved`. With `keeps`, a gradient may be asked for.
   const SolveReport& solve(const Call& call, bool keeps, T* saved);
@@ -64,6 +68,7 @@ template <class T> class Workspace {
 
  private:
   void begin(const Call& call, bool keeps, T* saved, fused::SavedAs as);
+  void read(const Call& call);
   void integrate();
   void refresh_pass();
   void prepare_loss(const LossCall<T>& loss);
@@ -82,6 +87,7 @@ template <class T> class Workspace {
   ode::Walks walks_;
   fused::Tensors<T> tensors_;  // what the problem reads; those that vary with depth point into the next
   std::vector<T> varying_;     // copies of parameters on a basis, which a gradient reads again
+  std::uint64_t parameters_;   // the version of those that the problem has read
   fused::Problem<T> problem_;
   std::unique_ptr<fused::Engine<T>> engine_;
   std::vector<double> depths_;  // of the last solve
