@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -63,6 +64,18 @@ class ProgramField {
   std::vector<double> break_points_;
 };
 
+/// f + g, and f * g feature by feature, of fields with the same state: a grey box is a known part and a network.
+///
+///   const ProgramField field = named("known", pendulum.field()) + named("friction", network_field({...}));
+///
+/// Parameters are those of f, then those of g, whose names must differ. Inputs are shared: input n of either is input n of the whole.
+/// Throws InvalidArgument where the features differ, or one has running losses.
+ProgramField operator+(const ProgramField& f, const ProgramField& g);
+ProgramField operator*(const ProgramField& f, const ProgramField& g);
+
+/// The same field; `layer.1.weight` is called `name.layer.1.weight`.
+ProgramField named(const std::string& name, const ProgramField& field);
+
 /// Functions of depth of the user's own; called by one thread at a time.
 struct OwnBasis {
   std::int32_t size = 0;
@@ -72,6 +85,9 @@ struct OwnBasis {
   std::vector<double> constant =
       {};  ///< coefficients of the constant 1, for fresh parameters; empty: 1 and zeros
 };
+
+/// A signal that is known at some depths: u(s) is linear between them, and constant before and behind. `values`: (depths, features).
+OwnBasis sampled(std::span<const double> depths, std::span<const double> values);
 
 /// h -> activation(W h + b)
 struct Layer {
@@ -93,6 +109,7 @@ enum class Running {
 struct NetworkOptions {
   std::int64_t features = 0;       ///< of the state
   std::int64_t inputs = 0;         ///< of a control u that is read beside it: layers see [z, u]
+  OwnBasis signal = {};            ///< u(s), the same for all samples, that is read beside [z, u]
   std::vector<Layer> layers = {};  ///< the last one has as many features as the state, divided by `order`
   std::int64_t order =
       1;  ///< equal blocks of the state: z_i' = z_{i+1}, and the network gives the last one's

@@ -56,7 +56,7 @@ enum class OpKind : std::uint8_t {
   cross_entropy,  ///< out = log sum_r exp(first_r) - first_y, y the one row of second
   absolute,       ///< out = sum_r |first_r - second_r|, with slope 0 at 0
   huber,  ///< out = sum_r of d^2 / 2 for |d| < a, else a (|d| - a / 2), with d = first_r - second_r and a of `function`
-  call  ///< out = what the code's callback computes
+  call  ///< out = what a callback of the code computes from first (the state), second (controls) and the matrix (its parameters)
 };
 
 struct Op {
@@ -66,8 +66,9 @@ struct Op {
   Rows second = {};
   Rows slope = {};  ///< layer: where function' is kept, count 0 when it follows from the value
   Function function = {};
-  std::int32_t matrix = -1;  ///< layer, column, row_dot
-  std::int32_t place = 0;    ///< of the column or row in the matrix, or of the signal's first value
+  std::int32_t matrix = -1;  ///< layer, column, row_dot, call
+  std::int32_t place =
+      0;  ///< of the column or row in the matrix, of the signal's first value, or of the callback
   // Backwards, the first to write an adjoint row sets it, later ones add: nobody needs to clear it.
   bool sets_first = false;
   bool sets_second = false;
@@ -84,11 +85,11 @@ inline constexpr std::int32_t most_outer_rows = 4;
 
 template <class T> struct Frame;
 
-/// A field that the caller computes, on the samples of a tile: rate and vector-Jacobian product of an evaluation, from and into the
-/// banks of its frame. What parameters it has are the first matrix.
+/// A field that the caller computes, on the samples of a tile: rate and vector-Jacobian product of an evaluation, from and into those
+/// rows of the frame's banks that the operation names.
 template <class T> struct Callback {
-  void (*evaluate)(void* context, const Frame<T>&) = nullptr;
-  void (*pull_back)(void* context, const Frame<T>&) = nullptr;
+  void (*evaluate)(void* context, const Frame<T>&, const Op&) = nullptr;
+  void (*pull_back)(void* context, const Frame<T>&, const Op&) = nullptr;
 };
 struct Callbacks {
   void* context = nullptr;
@@ -105,7 +106,7 @@ struct Code {
   std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t rate_rows = 0;
-  const Callbacks* callbacks = nullptr;
+  const Callbacks* callbacks = nullptr;  ///< by the place of an operation
 };
 
 /// A weight matrix at one depth, in both orders: each direction reads it along its rows.

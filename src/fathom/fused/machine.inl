@@ -175,7 +175,7 @@ template <class T> class Machine {
           return size < a ? d * d / 2 : a * (size - a / 2);
         });
       }
-      case OpKind::call: return callback().evaluate(code_.callbacks->context, frame_);
+      case OpKind::call: return callback(op).evaluate(code_.callbacks[op.place].context, frame_, op);
       case OpKind::squares:
       case OpKind::norm:
         reduce(op.first, out, [&](std::int32_t r, std::size_t i) {
@@ -302,7 +302,7 @@ template <class T> class Machine {
         const T a = T(op.function.a);
         return pass_differences(op, up, [a](T d) { return d > a ? a : d < -a ? -a : d; });
       }
-      case OpKind::call: return callback().pull_back(code_.callbacks->context, frame_);
+      case OpKind::call: return callback(op).pull_back(code_.callbacks[op.place].context, frame_, op);
       case OpKind::squares:
         for (std::int32_t r = 0; r < op.first.count; ++r) {
           const Rows row{op.first.bank, op.first.begin + r, 1};
@@ -450,11 +450,11 @@ template <class T> class Machine {
     }
   }
 
-  const Callback<T>& callback() const {
+  const Callback<T>& callback(const Op& op) const {
     if constexpr (sizeof(T) == 4) {
-      return code_.callbacks->f32;
+      return code_.callbacks[op.place].f32;
     } else {
-      return code_.callbacks->f64;
+      return code_.callbacks[op.place].f64;
     }
   }
 

@@ -21,7 +21,7 @@ std::int32_t rows_in_use(const Program& program) {
 /// errors over tiles, and with it the steps, are the same for any. Functions of the caller's get the whole batch at once.
 template <class T>
 std::int32_t widest_tile(const Program& program, const Kernels<T>& kernels, std::int64_t batch) {
-  if (program.callbacks) {
+  if (!program.callbacks.empty()) {
     const std::int64_t whole = (batch + kernels.lanes - 1) / kernels.lanes * kernels.lanes;
     require(whole < std::numeric_limits<std::int32_t>::max(),
             "a field of callbacks takes fewer samples than ", batch);

@@ -31,6 +31,8 @@ bool same(const DepthFunctions& a, const DepthFunctions& b) {
   return a.size == b.size && a.data && a.data == b.data;
 }
 
+bool same(const Callbacks& a, const Callbacks& b) { return a.context == b.context; }
+
 template <class Part> bool all_same(const std::vector<Part>& a, const std::vector<Part>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const Part& one, const Part& other) { return same(one, other); });
@@ -75,7 +77,7 @@ DepthFunctions functions_of(const Basis& basis) {
 
 bool are_alike(const Program& a, const Program& b) {
   if (&a == &b) return true;
-  return a.callbacks == b.callbacks && all_same(a.bases, b.bases) && all_same(a.signals, b.signals) &&
+  return all_same(a.callbacks, b.callbacks) && all_same(a.bases, b.bases) && all_same(a.signals, b.signals) &&
          all_same(a.ops, b.ops) && all_same(a.cleared, b.cleared) && all_same(a.matrices, b.matrices) &&
          all_same(a.inputs, b.inputs) && a.state_rows == b.state_rows && a.loss_rows == b.loss_rows &&
          a.register_rows == b.register_rows && a.passing_rows == b.passing_rows &&
@@ -91,7 +93,7 @@ Code Program::code() const {
           .passing_rows = passing_rows,
           .input_rows = input_rows,
           .rate_rows = state_rows,
-          .callbacks = callbacks.get()};
+          .callbacks = callbacks.data()};
 }
 
 Builder::Builder(std::int32_t features, std::int32_t losses) : features_(features) {
@@ -222,10 +224,17 @@ Rows Builder::huber(Rows first, Rows second, double threshold) {
                .function = {FunctionKind::identity, threshold}})
       .out;
 }
-void Builder::give_callbacks(std::shared_ptr<const Callbacks> callbacks, std::int32_t parameters) {
-  program_.callbacks = std::move(callbacks);
-  if (parameters > 0) matrix({.weight = 0, .outputs = 1, .inputs = parameters});
-  push({.kind = OpKind::call, .out = {Bank::rate, 0, features_}, .first = state()});
+Rows Builder::call(const Callbacks& callbacks, std::shared_ptr<const void> owner, Rows controls,
+                   std::int32_t parameters, std::int32_t tensor) {
+  Op op{.kind = OpKind::call,
+        .out = fresh(features_),
+        .first = state(),
+        .second = controls,
+        .place = std::int32_t(program_.callbacks.size())};
+  if (parameters > 0) op.matrix = matrix({.weight = tensor, .outputs = 1, .inputs = parameters});
+  program_.callbacks.push_back(callbacks);
+  program_.callback_owners.push_back(std::move(owner));
+  return push(op).out;
 }
 Rows Builder::squares(Rows in) { return push({.kind = OpKind::squares, .out = fresh(1), .first = in}).out; }
 Rows Builder::cross_entropy(Rows scores, Rows label) {

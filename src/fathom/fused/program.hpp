@@ -63,7 +63,8 @@ struct Program {
   std::int32_t passing_rows = 0;
   std::int32_t input_rows = 0;
   std::int32_t signal_size = 0;
-  std::shared_ptr<const Callbacks> callbacks = {};  ///< of a field that the caller computes
+  std::vector<Callbacks> callbacks = {};                          ///< of fields that the caller computes
+  std::vector<std::shared_ptr<const void>> callback_owners = {};  ///< of what their contexts point to
 
   std::int32_t features() const { return state_rows - loss_rows; }
   bool varies_with_depth() const;  ///< or are all its evaluations alike?
@@ -103,8 +104,9 @@ class Builder {
   Rows norm(Rows in);
   Rows absolute(Rows first, Rows second);
   Rows huber(Rows first, Rows second, double threshold);
-  /// Gives the rate by functions of the caller's: the whole program. `parameters`: how many numbers, tensor 0.
-  void give_callbacks(std::shared_ptr<const Callbacks> callbacks, std::int32_t parameters);
+  /// Functions of the caller's, of the state and the rows `controls`. `parameters`: how many numbers, all of one tensor.
+  Rows call(const Callbacks& callbacks, std::shared_ptr<const void> owner, Rows controls,
+            std::int32_t parameters, std::int32_t tensor);
   Rows cross_entropy(Rows scores, Rows label);
 
   /// function' of the layer that gave `of`, for tangents.
@@ -113,6 +115,10 @@ class Builder {
   static Rows part(Rows rows, std::int32_t begin, std::int32_t count) {
     return {rows.bank, rows.begin + begin, count};
   }
+
+  /// The operations of a whole program once more, behind those that are here. Its rate, in rows of this one. `parameters`: place of its
+  /// first parameter, of which it has `count`, in the list of tensors; `inputs`: place of its first input there.
+  Rows include(const Program& other, std::int32_t parameters, std::int32_t count, std::int32_t inputs);
 
   /// The rate of the state, and of one running loss each.
   void give(Rows rate);

@@ -9,8 +9,9 @@ namespace fathom {
 
 namespace {
 
-using fused::Bank;
 using fused::Frame;
+using fused::Op;
+using fused::Rows;
 
 /// The caller's functions behind those that the kernels call, with the memory between samples and rows. Features lie in rows there: for one
 /// sample that is the same.
@@ -18,11 +19,11 @@ template <class T> class Functions {
  public:
   explicit Functions(const CallbackField<T>& field) : field_(field) {}
 
-  static void evaluate(void* context, const Frame<T>& frame) {
-    static_cast<Functions*>(context)->evaluate(frame);
+  static void evaluate(void* context, const Frame<T>& frame, const Op& op) {
+    static_cast<Functions*>(context)->evaluate(frame, op);
   }
-  static void pull_back(void* context, const Frame<T>& frame) {
-    static_cast<Functions*>(context)->pull_back(frame);
+  static void pull_back(void* context, const Frame<T>& frame, const Op& op) {
+    static_cast<Functions*>(context)->pull_back(frame, op);
   }
 
  private:
@@ -35,6 +36,11 @@ template <class T> class Functions {
     return mine;
   }
 
+  static T* rows_in(T* const (&banks)[fused::bank_count], const Rows& rows, const Frame<T>& frame) {
+    T* const bank = banks[int(rows.bank)];
+    return bank && rows.count > 0 ? bank + std::ptrdiff_t(rows.begin) * frame.width : nullptr;
+  }
+
   static void to_samples(const T* rows, std::int64_t features, const Frame<T>& frame,
                          std::vector<T>& samples) {
     samples.resize(std::size_t(features) * std::size_t(frame.samples));
@@ -44,23 +50,24 @@ template <class T> class Functions {
     }
   }
 
-  Evaluation<T> evaluation(const Frame<T>& frame, Scratch& memory) const {
-    to_samples(frame.banks[int(Bank::registers)], field_.features, frame, memory.state);
-    to_samples(frame.banks[int(Bank::inputs)], field_.inputs, frame, memory.input);
+  Evaluation<T> evaluation(const Frame<T>& frame, const Op& op, Scratch& memory) const {
+    to_samples(rows_in(frame.banks, op.first, frame), field_.features, frame, memory.state);
+    to_samples(rows_in(frame.banks, op.second, frame), field_.inputs, frame, memory.input);
     Evaluation<T> at{.depth = frame.depth,
                      .samples = frame.samples,
                      .state = memory.state,
                      .parameters = {},
                      .input = memory.input};
-    if (field_.parameters > 0) at.parameters = {frame.matrices[0].by_output, std::size_t(field_.parameters)};
+    if (field_.parameters > 0)
+      at.parameters = {frame.matrices[op.matrix].by_output, std::size_t(field_.parameters)};
     return at;
   }
 
-  void evaluate(const Frame<T>& frame) const {
+  void evaluate(const Frame<T>& frame, const Op& op) const {
     Scratch& memory = scratch();
     memory.answer.assign(std::size_t(field_.features) * std::size_t(frame.samples), T(0));
-    field_.rate(evaluation(frame, memory), memory.answer);
-    T* rows = frame.banks[int(Bank::rate)];
+    field_.rate(evaluation(frame, op, memory), memory.answer);
+    T* rows = rows_in(frame.banks, op.out, frame);
     for (std::int64_t r = 0; r < field_.features; ++r) {
       // Padding repeats the last sample.
       for (std::int64_t i = 0; i < frame.width; ++i)
@@ -69,34 +76,35 @@ template <class T> class Functions {
     }
   }
 
-  void pull_back(const Frame<T>& frame) const {
+  void pull_back(const Frame<T>& frame, const Op& op) const {
     require(bool(field_.product),
             "this field has a rate but no vector-Jacobian product; give it one for gradients");
     Scratch& memory = scratch();
     const std::size_t samples = std::size_t(frame.samples);
-    T* const of_inputs = frame.adjoints[int(Bank::inputs)];
-    to_samples(frame.adjoints[int(Bank::rate)], field_.features, frame, memory.adjoint);
+    T* const of_inputs = rows_in(frame.adjoints, op.second, frame);
+    to_samples(rows_in(frame.adjoints, op.out, frame), field_.features, frame, memory.adjoint);
     memory.of_state.assign(std::size_t(field_.features) * samples, T(0));
     memory.of_input.assign(of_inputs ? std::size_t(field_.inputs) * samples : 0, T(0));
     memory.of_parameters.assign(frame.gradients ? std::size_t(field_.parameters) : 0, T(0));
     memory.of_depth.assign(frame.depth_adjoint ? samples : 0, T(0));
-    field_.product(evaluation(frame, memory), memory.adjoint,
+    field_.product(evaluation(frame, op, memory), memory.adjoint,
                    {.state = memory.of_state,
                     .parameters = memory.of_parameters,
                     .input = memory.of_input,
                     .depth = memory.of_depth});
-    T* state = frame.adjoints[int(Bank::registers)];
+    T* state = rows_in(frame.adjoints, op.first, frame);
     for (std::int64_t r = 0; r < field_.features; ++r) {
-      for (std::int64_t i = 0; i < frame.width; ++i)
-        state[r * frame.width + i] =
-            i < frame.samples ? memory.of_state[std::size_t(i * field_.features + r)] : T(0);
+      for (std::int64_t i = 0; i < frame.width; ++i) {
+        const T part = i < frame.samples ? memory.of_state[std::size_t(i * field_.features + r)] : T(0);
+        state[r * frame.width + i] = op.sets_first ? part : state[r * frame.width + i] + part;
+      }
     }
     for (std::int64_t r = 0; of_inputs && r < field_.inputs; ++r) {
       for (std::int64_t i = 0; i < frame.samples; ++i)
         of_inputs[r * frame.width + i] += memory.of_input[std::size_t(i * field_.inputs + r)];
     }
     for (std::size_t n = 0; n < memory.of_parameters.size(); ++n)
-      frame.gradients[0].weight[n] += frame.gradient_scale * memory.of_parameters[n];
+      frame.gradients[op.matrix].weight[n] += frame.gradient_scale * memory.of_parameters[n];
     for (std::size_t i = 0; i < memory.of_depth.size(); ++i) frame.depth_adjoint[i] += memory.of_depth[i];
   }
 
@@ -130,11 +138,12 @@ template <class T> ProgramField CallbackField<T>::field() const {
   std::vector<Parameter> list;
   if (parameters > 0) list.push_back({.name = "parameters", .shape = {parameters}});
   std::vector<std::int64_t> input_features;
+  Rows controls = {};
   if (inputs > 0) {
-    build.input(std::int32_t(list.size()), std::int32_t(inputs));
+    controls = build.input(std::int32_t(list.size()), std::int32_t(inputs));
     input_features.push_back(inputs);
   }
-  build.give_callbacks({owned, &owned->callbacks}, std::int32_t(parameters));
+  build.give(build.call(owned->callbacks, owned, controls, std::int32_t(parameters), /*tensor=*/0));
   return {std::make_shared<fused::Program>(std::move(build).finish()), std::move(list),
           std::move(input_features), break_points};
 }

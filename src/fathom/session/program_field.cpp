@@ -1,9 +1,12 @@
 #include "fathom/program_field.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
+#include "fathom/fused/combine.hpp"
 #include "fathom/fused/network.hpp"
 #include "fathom/random.hpp"
 #include "fathom/session/layers.hpp"
@@ -76,7 +79,16 @@ void give_running_losses(Builder& build, const NetworkOptions& options, Rows rat
   }
 }
 
+std::vector<double> both(std::vector<double> first, const std::vector<double>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  std::sort(first.begin(), first.end());
+  first.erase(std::unique(first.begin(), first.end()), first.end());
+  return first;
+}
+
 void check(const NetworkOptions& options) {
+  require(options.signal.size == 0 || (options.signal.values && options.signal.slopes),
+          "a `signal` needs values and slopes, got ", options.signal.size, " without");
   require(options.features >= 1, "`features` of the state must be positive, got ", options.features);
   require(options.inputs >= 0, "`inputs` must not be negative, got ", options.inputs);
   require(!options.layers.empty(), "a network needs at least one layer, got none");
@@ -98,11 +110,15 @@ ProgramField network_field(const NetworkOptions& options) {
   check(options);
   const bool with_divergence = !options.running.empty() && options.running.front() == Running::divergence;
   Builder build(std::int32_t(options.features), std::int32_t(options.running.size()));
-  session::Layers layers(build, options.layers, options.features + options.inputs);
-  Rows argument = build.state();
+  session::Layers layers(build, options.layers, options.features + options.inputs + options.signal.size);
+  std::vector<Rows> argument_parts = {build.state()};
   if (options.inputs > 0)
-    argument = build.joined(
-        {argument, build.input(std::int32_t(layers.parameters().size()), std::int32_t(options.inputs))});
+    argument_parts.push_back(
+        build.input(std::int32_t(layers.parameters().size()), std::int32_t(options.inputs)));
+  if (options.signal.size > 0)
+    argument_parts.push_back(build.signal(
+        {.size = options.signal.size, .values = options.signal.values, .slopes = options.signal.slopes}));
+  const Rows argument = argument_parts.size() > 1 ? build.joined(argument_parts) : build.state();
   Network net(build, argument, with_divergence ? std::int32_t(options.features) : 0);
   layers.write(net);
   Rows rate = net.output();
@@ -115,7 +131,84 @@ ProgramField network_field(const NetworkOptions& options) {
   std::vector<std::int64_t> inputs;
   if (options.inputs > 0) inputs.push_back(options.inputs);
   return {std::make_shared<fused::Program>(std::move(build).finish(/*passes_cheap_rows=*/true)),
-          layers.parameters(), std::move(inputs), layers.break_points()};
+          layers.parameters(), std::move(inputs), both(layers.break_points(), options.signal.break_points)};
+}
+
+namespace {
+
+std::vector<std::int64_t> shared_inputs(const ProgramField& f, const ProgramField& g) {
+  const auto &of_f = f.inputs(), &of_g = g.inputs();
+  for (std::size_t n = 0; n < std::min(of_f.size(), of_g.size()); ++n)
+    require(of_f[n] == of_g[n], "fields that are combined share their inputs, but input ", n, " has ",
+            of_f[n], " features in one and ", of_g[n], " in the other");
+  return of_f.size() > of_g.size() ? of_f : of_g;
+}
+
+ProgramField combined(const ProgramField& f, const ProgramField& g, fused::OpKind how) {
+  require(f.features() == g.features(), "fields are combined where their states have the same features, got ",
+          f.features(), " and ", g.features());
+  require(f.running_losses() == 0 && g.running_losses() == 0,
+          "fields with running losses cannot be combined; combine them without, got ", f.running_losses(),
+          " and ", g.running_losses());
+  std::vector<Parameter> parameters = f.parameters();
+  for (const Parameter& parameter : g.parameters()) {
+    const auto is_alike = [&](const Parameter& other) { return other.name == parameter.name; };
+    require(std::none_of(f.parameters().begin(), f.parameters().end(), is_alike),
+            "both fields have a parameter `", parameter.name, "`; give one a name: named(\"part\", field)");
+    parameters.push_back(parameter);
+  }
+  fused::Program program = fused::combined(
+      *f.program(), *g.program(), how,
+      {.f_count = std::int32_t(f.parameters().size()), .g_count = std::int32_t(g.parameters().size())});
+  return {std::make_shared<fused::Program>(std::move(program)), std::move(parameters), shared_inputs(f, g),
+          both(f.break_points(), g.break_points())};
+}
+
+}  // namespace
+
+ProgramField operator+(const ProgramField& f, const ProgramField& g) {
+  return combined(f, g, fused::OpKind::add);
+}
+ProgramField operator*(const ProgramField& f, const ProgramField& g) {
+  return combined(f, g, fused::OpKind::multiply);
+}
+
+ProgramField named(const std::string& name, const ProgramField& field) {
+  std::vector<Parameter> parameters = field.parameters();
+  for (Parameter& parameter : parameters) parameter.name = name + "." + parameter.name;
+  return {field.program(), std::move(parameters), field.inputs(), field.break_points()};
+}
+
+OwnBasis sampled(std::span<const double> depths, std::span<const double> values) {
+  require(!depths.empty() && !values.empty() && values.size() % depths.size() == 0,
+          "a sampled signal needs as many values for each depth, got ", values.size(), " for ", depths.size(),
+          " depths");
+  require(std::adjacent_find(depths.begin(), depths.end(), std::greater_equal<>()) == depths.end(),
+          "the depths of a sampled signal must increase");
+  const std::size_t size = values.size() / depths.size();
+  struct Table {
+    std::vector<double> depths, values;
+  };
+  const auto table =
+      std::make_shared<const Table>(Table{{depths.begin(), depths.end()}, {values.begin(), values.end()}});
+  // On the piece that begins at the last knot below s: at a break point a stage is evaluated just inside its own piece.
+  const auto piece = [table, size](double s, bool wants_slope) {
+    const auto& knots = table->depths;
+    const std::size_t next = std::size_t(std::upper_bound(knots.begin(), knots.end(), s) - knots.begin());
+    std::vector<double> answer(size);
+    for (std::size_t n = 0; n < size; ++n) {
+      const auto at = [&](std::size_t knot) { return table->values[knot * size + n]; };
+      const bool is_outside = next == 0 || next == knots.size();
+      const double slope = is_outside ? 0 : (at(next) - at(next - 1)) / (knots[next] - knots[next - 1]);
+      const double begin = next == 0 ? at(0) : at(next - 1);
+      answer[n] = wants_slope ? slope : is_outside ? begin : begin + slope * (s - knots[next - 1]);
+    }
+    return answer;
+  };
+  return {.size = std::int32_t(size),
+          .values = [piece](double s) { return piece(s, false); },
+          .slopes = [piece](double s) { return piece(s, true); },
+          .break_points = {depths.begin(), depths.end()}};
 }
 
 template <class T>

@@ -257,7 +257,7 @@ double Workspace<T>::loss(const Call& call, const LossCall<T>& loss, const Wante
   const SweepWanted& of_solve = wanted.of_solve;
   const bool wants_solve = of_solve.start || of_solve.weights || of_solve.inputs || of_solve.depths;
   const bool is_one_piece = loss.at_end && wants_solve && is_discrete() && !of_solve.depths &&
-                            !problem_.program->callbacks && call.depths.front() != call.depths.back();
+                            problem_.program->callbacks.empty() && call.depths.front() != call.depths.back();
   const bool keeps = wants_solve;
   const bool saves = !is_one_piece && (keeps || !loss.at_end);
   const std::size_t rows = problem_.padded(problem_.rows());
