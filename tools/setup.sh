@@ -21,11 +21,16 @@ show_failure() {
   exit "$2"
 }
 
-# install_missing CONFIGURED LIST...: installs the Debian packages of the lists that are not there yet.
+# The folder of PyPI's package torch that FATHOM_TORCH_WHEEL names, now or when the preset was configured; none: Debian's libtorch.
+torch_wheel() {
+  echo "${FATHOM_TORCH_WHEEL:-$(sed -n 's/^FATHOM_TORCH_WHEEL:PATH=//p' "$root/build/$1/CMakeCache.txt" 2>/dev/null)}"
+}
+
+# install_missing CONFIGURED WHEEL LIST...: installs the Debian packages of the lists that are not there yet.
 install_missing() {
-  local configured=$1 wanted missing
-  shift
-  mapfile -t wanted < <(packages_in "$@")
+  local configured=$1 wheel=$2 wanted missing
+  shift 2
+  mapfile -t wanted < <(packages_in "$@" | grep -vx "${wheel:+libtorch-dev}")
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     [[ -e $configured ]] && return  # somebody brought the libraries here another way
     say "this system has no apt-get; install the equivalents of these Debian packages, then run 'cmake --preset release':"
@@ -54,23 +59,25 @@ install_missing() {
   run_logged "$root/build/apt-install.log" "${apt[@]}" install --no-install-recommends "${missing[@]}" 9>&-
 }
 
-# A build folder is stale when the presets changed, when the tree was moved, or when it was configured without GoogleTest
-# and that has come since.
+# A build folder is stale when the presets changed, when the tree was moved, when it was configured for another torch, or when it was
+# configured without GoogleTest and that has come since.
 must_configure() {
   local build=$1 stamp=$1/.configured
   [[ ! -e $build/build.ninja || ! -e $stamp || $root/CMakePresets.json -nt $stamp ]] && return 0
+  [[ -z $2 ]] || grep -qxF "FATHOM_TORCH_WHEEL:PATH=$2" "$build/CMakeCache.txt" || return 0
   grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt" || return 0
   [[ $program == test ]] && grep -q '^GTest_DIR:PATH=.*NOTFOUND' "$build/CMakeCache.txt"
 }
 
 configure() {
-  local preset=$1 build=$root/build/$1 fresh=()
-  must_configure "$build" || return 0
+  local preset=$1 wheel=$2 build=$root/build/$1 fresh=() settings=()
+  must_configure "$build" "$wheel" || return 0
+  [[ -z $wheel ]] || settings=(-D "FATHOM_TORCH_WHEEL:PATH=$wheel")
   say "configuring"
   if [[ -e $build/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
     fresh=(--fresh)
   fi
-  (cd "$root" && run_logged "$root/build/configure-$preset.log" cmake --preset "$preset" "${fresh[@]}")
+  (cd "$root" && run_logged "$root/build/configure-$preset.log" cmake --preset "$preset" "${fresh[@]}" "${settings[@]}")
   touch "$build/.configured"
 }
 
@@ -108,13 +115,14 @@ progress() {
 
 # prepare PRESET TARGET HINT LIST...: all of the above, one caller at a time.
 prepare() {
-  local preset=$1 target=$2 hint=$3
+  local preset=$1 target=$2 hint=$3 wheel
   shift 3
   mkdir -p "$root/build"
   exec 9>"$root/build/.lock"
   flock -n 9 || { say "waiting for another build to finish" && flock 9; }
-  install_missing "$root/build/$preset/build.ninja" "$@"
-  configure "$preset"
+  wheel=$(torch_wheel "$preset")
+  install_missing "$root/build/$preset/build.ninja" "$wheel" "$@"
+  configure "$preset" "$wheel"
   compile "$preset" "$target" "$hint"
   exec 9>&-
 }

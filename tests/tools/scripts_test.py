@@ -66,10 +66,10 @@ class ScriptTest(unittest.TestCase):
         self.provide("apt-get", '#!/usr/bin/env bash\necho "apt-get $@" >> "$CALLS"\n')
         self.provide("id", f"#!/usr/bin/env bash\necho {user}\n")
 
-    def start(self, *arguments, program=None, cwd=None):
+    def start(self, *arguments, program=None, cwd=None, **variables):
         return subprocess.Popen(
             [str(program or self.clone / "fathom"), *arguments], cwd=cwd or self.clone, text=True,
-            env={"PATH": str(self.bin), "CALLS": str(self.calls)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            env={"PATH": str(self.bin), "CALLS": str(self.calls), **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run_script(self, *arguments, **options):
         process = self.start(*arguments, **options)
@@ -128,6 +128,19 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.assertIn("fathom: installing 1 package(s) (libtorch-dev)", err)
         self.assertRegex(self.commands(), r"apt-get .*update\napt-get .*install --no-install-recommends libtorch-dev\n")
+
+    def test_takes_the_torch_that_a_variable_names_in_place_of_debians(self):
+        self.provide_debian(dpkg_query=NONE_OF_TORCH)
+        status, _, err = self.run_script(FATHOM_TORCH_WHEEL="/some where/torch")
+        self.assertEqual(status, 0, err)
+        self.assertNotIn("apt-get", self.commands())
+        self.assertIn("--preset release -D FATHOM_TORCH_WHEEL:PATH=/some where/torch\n", self.commands())
+
+    def test_configures_anew_for_another_torch(self):
+        self.provide_debian()
+        self.run_script()
+        self.run_script(FATHOM_TORCH_WHEEL="/other")
+        self.assertEqual(self.commands().count("--preset"), 2)
 
     def test_uses_sudo_when_not_root(self):
         self.provide_debian(dpkg_query=NONE_OF_TORCH, user="1000")
