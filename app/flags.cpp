@@ -30,8 +30,13 @@ struct FlagAdder {
 
   void group(const char* name) { title = name; }
   template <class T> void operator()(const std::string& name, const T& value, const std::string& meaning) {
-    CLI::Option* option = command.add_option(flag_of(name), meaning);
-    option->type_name(type_name(value))->default_str(default_text(value));
+    CLI::Option* option = nullptr;
+    if constexpr (std::is_same_v<T, bool>) {
+      option = command.add_flag(flag_of(name), meaning);
+    } else {
+      option = command.add_option(flag_of(name), meaning);
+      option->type_name(type_name(value))->default_str(default_text(value));
+    }
     if (name != "data") option->group(title);
   }
 };

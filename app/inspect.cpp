@@ -92,6 +92,7 @@ std::string solver(const ModelSpec& spec) {
   std::string steps = text("tolerances ", solver.relative_tolerance, " and ", solver.absolute_tolerance);
   if (solver.steps > 0) steps = text(solver.steps, " equal steps");
   if (solver.step_size > 0) steps = text("steps of ", solver.step_size);
+  if (solver.steps_per_sample) steps += ", steps of each sample's own";
   return text(solver.method, ", ", steps, ", depth ", spec.span.first, " to ", spec.span.last);
 }
 

@@ -46,6 +46,11 @@ struct Reader {
     if (!value || node.is_boolean() || !std::isfinite(*value)) complain(name, node, "a number");
     member = *value;
   }
+  void read(const char* name, const toml::node& node, bool& member) const {
+    const auto value = node.value_exact<bool>();
+    if (!value) complain(name, node, "true or false");
+    member = *value;
+  }
   void read(const char* name, const toml::node& node, std::int64_t& member) const {
     const auto value = node.value_exact<std::int64_t>();
     if (!value) complain(name, node, "a whole number");
@@ -92,6 +97,7 @@ struct Writer {
     out << "\n";
   }
   void write(const std::string& value) { out << quoted(value); }
+  void write(bool value) { out << (value ? "true" : "false"); }
   void write(double value) { out << exact(value); }
   void write(std::int64_t value) { out << value; }
   void write(std::uint64_t value) { out << value; }

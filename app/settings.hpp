@@ -41,6 +41,7 @@ struct TrainSettings {
   double atol = 0;
   std::int64_t steps = 0;
   double step_size = 0;
+  bool steps_per_sample = false;
   std::string gradient = "discrete";
 
   std::string loss = "auto";
@@ -98,6 +99,8 @@ template <class Settings, class Visitor> void describe(Settings& settings, Visit
   visit("atol", settings.atol, "Absolute tolerance; 0: as rtol");
   visit("steps", settings.steps, "Fixed steps over the depth; 0: adaptive");
   visit("step-size", settings.step_size, "Fixed steps of this size; 0: adaptive");
+  visit("steps-per-sample", settings.steps_per_sample,
+        "Adaptive steps of each row's own: slower, but an answer does not depend on the rows beside it");
   visit("gradient", settings.gradient, "discrete, adjoint, interpolated-adjoint or unrolled");
 
   visit.group("Training");

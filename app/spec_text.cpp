@@ -125,7 +125,8 @@ void choose_model(ModelSpec& spec, const TrainSettings& settings) {
                  .relative_tolerance = settings.rtol,
                  .absolute_tolerance = settings.atol > 0 ? settings.atol : settings.rtol,
                  .steps = settings.steps,
-                 .step_size = settings.step_size};
+                 .step_size = settings.step_size,
+                 .steps_per_sample = settings.steps_per_sample};
   const bool answers = spec.task == Task::classification || spec.task == Task::regression;
   const bool hidden_series = spec.task == Task::series && spec.augmentation.kind == AugmentationKind::input;
   if (settings.head == "auto")

@@ -263,6 +263,9 @@ struct Configuration {
     for (const std::string& value : values) joined += (joined.empty() ? "" : ", ") + value;
     entries.emplace_back(name, joined);
   }
+  void operator()(const char* name, const bool& value, const char*) {
+    entries.emplace_back(name, value ? "yes" : "no");
+  }
   template <class Number> void operator()(const char* name, const Number& value, const char*) {
     entries.emplace_back(name, text(value));
   }

@@ -84,6 +84,31 @@ TEST(Train, ItsConfigReproducesTheRunToTheByte) {
   EXPECT_NE(content(folder / "one/model.safetensors"), content(folder / "three/model.safetensors"));
 }
 
+TEST(Train, StepsPerSampleMakeAnAnswerIndependentOfTheOtherRows) {
+  const TemporaryFolder folder;
+  const std::string data = folder.write("clouds.csv", clouds());
+  const std::string rows = clouds();
+  const std::string first =
+      folder.write("first.csv", rows.substr(0, rows.find('\n', rows.find('\n') + 1) + 1));
+  ASSERT_EQ(run("train " + data + " --label class --iterations 10 --steps-per-sample --quiet --out " +
+                folder.quoted("run"))
+                .exit_code,
+            0);
+  EXPECT_TRUE(contains(content(folder / "run/config.toml"), "steps-per-sample = true"));
+  const std::string model = folder.quoted("run/model.safetensors");
+  EXPECT_TRUE(contains(run("inspect " + model).output, "steps of each sample's own"));
+  const auto left = [&](const std::string& table, const char* name) {
+    EXPECT_EQ(run("predict " + model + " " + table + " --out " + folder.quoted(name)).exit_code, 0);
+    const std::string answers = content(folder / name);
+    return std::stod(answers.substr(answers.find("\nleft,") + 6));
+  };
+  EXPECT_NEAR(left(first, "alone.csv"), left(data, "all.csv"), 1e-6);  // torch sums a layer in another order
+  const Outcome again =
+      run("train --config " + folder.quoted("run/config.toml") + " --quiet --out " + folder.quoted("again"));
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(content(folder / "run/model.safetensors"), content(folder / "again/model.safetensors"));
+}
+
 TEST(Train, RegressionTakesCategoriesAmongItsInputs) {
   const TemporaryFolder folder;
   std::ostringstream table;

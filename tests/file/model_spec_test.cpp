@@ -60,6 +60,16 @@ TEST(ModelSpec, json_keeps_everything) {
   }
 }
 
+TEST(ModelSpec, steps_of_each_sample_are_told_only_where_they_are_taken) {
+  ModelSpec spec = iris();
+  const std::string joint = to_json(spec);
+  EXPECT_EQ(joint.find("steps_per_sample"), std::string::npos) << "earlier versions refuse unknown keys";
+  EXPECT_FALSE(model_spec_from_json(joint).solver.steps_per_sample);
+  spec.solver.steps_per_sample = true;
+  EXPECT_TRUE(model_spec_from_json(to_json(spec)).solver.steps_per_sample);
+  EXPECT_EQ(to_json(model_spec_from_json(to_json(spec))), to_json(spec));
+}
+
 TEST(ModelSpec, every_name_is_read_back) {
   for (const std::string& name : all_names<Activation>()) {
     ModelSpec spec = iris();
@@ -110,6 +120,8 @@ TEST(ModelSpec, parts_that_do_not_fit_are_named) {
   complains("no error estimate", iris(), [](ModelSpec& s) { s.solver.method = "rk4"; });
   complains("tolerances must be positive", iris(), [](ModelSpec& s) { s.solver.relative_tolerance = -1; });
   complains("not both", iris(), [](ModelSpec& s) { s.solver.steps = 3, s.solver.step_size = 1; });
+  complains("fixed steps are the same for every sample", series(),
+            [](ModelSpec& s) { s.solver.steps_per_sample = true; });
   complains("span of depth must go up", iris(), [](ModelSpec& s) { s.span.last = 0; });
   complains("order 2 or more", iris(), [](ModelSpec& s) { s.augmentation.velocities = Velocities::learned; });
   complains("has no targets", series(), [](ModelSpec& s) { s.targets = {"z"}; });

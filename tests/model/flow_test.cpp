@@ -249,6 +249,30 @@ TEST_F(Flows, MixturesAreSumsOfNormals) {
   EXPECT_EQ(flow->sample(7).sizes(), (std::vector<std::int64_t>{7, 2}));
 }
 
+TEST_F(Flows, WithStepsOfEachSampleGiveTheBitsOfTheSampleAlone) {
+  const Density base = standard_normal(2, float64);
+  const auto field = controlled(network(4, 2, 1));
+  for (const bool fused : {true, false}) {
+    for (const bool by_sample : {false, true}) {
+      const FlowOptions alone{.solver = {.fused = fused}, .controlled_by_sample = by_sample};
+      FlowOptions apart = alone;
+      apart.steps_per_sample = true;
+      Flow one(field, base, alone), all(field, base, apart);
+      const Tensor x = torch::randn({4, 2}, float64) * 3;
+      const Tensor condition = by_sample ? Tensor() : torch::randn({4, 2}, float64);
+      const auto of = [](const Tensor& rows, std::int64_t i) {
+        return rows.defined() ? rows.narrow(0, i, 1) : rows;
+      };
+      const Tensor values = all->log_prob(x, condition), carried = all->push_forward(x, condition);
+      for (std::int64_t i = 0; i < 4; ++i) {
+        EXPECT_TRUE(torch::equal(values.narrow(0, i, 1), one->log_prob(of(x, i), of(condition, i)))) << i;
+        EXPECT_TRUE(torch::equal(carried.narrow(0, i, 1), one->push_forward(of(x, i), of(condition, i))))
+            << i;
+      }
+    }
+  }
+}
+
 TEST_F(Flows, SayWhatIsWrongInOneSentence) {
   const Density base = standard_normal(1, float64);
   const Tensor x = torch::zeros({3, 1}, float64);

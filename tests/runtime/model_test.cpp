@@ -58,6 +58,45 @@ TEST(Runtime, threads_may_share_a_model) {
   for (const Numbers& each : found) EXPECT_EQ(each, alone);
 }
 
+/// z' = -z at a loose tolerance: the larger z, the smaller its steps.
+ModelFile loose_classifier(bool steps_per_sample) {
+  ModelFile file = decay_classifier();
+  file.spec.solver = {
+      .relative_tolerance = 1e-4, .absolute_tolerance = 1e-4, .steps_per_sample = steps_per_sample};
+  return file;
+}
+
+TEST(Runtime, a_row_with_steps_of_its_own_has_the_same_bits_alone_and_among_a_thousand) {
+  Numbers rows;
+  for (int i = 0; i < 1000; ++i) rows.push_back(1.2 * std::sin(i) * (i % 100 == 0 ? 10 : 1));
+  for (const int threads : {1, 2}) {
+    const Model apart(loose_classifier(true), {.threads = threads}), joint(loose_classifier(false));
+    const Answer all = apart.solve_rows(rows);
+    const Numbers together = joint.predict(rows);
+    double joint_differs = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Numbers alone = apart.predict(Numbers{rows[i]});
+      EXPECT_EQ(all.values[2 * i], alone[0]) << i;
+      EXPECT_EQ(all.values[2 * i + 1], alone[1]) << i;
+      EXPECT_EQ(alone, joint.predict(Numbers{rows[i]}));
+      joint_differs = std::max(joint_differs, std::abs(together[2 * i] - alone[0]));
+    }
+    EXPECT_GT(joint_differs, 1e-7) << "with joint steps a row depends on the others";
+    EXPECT_LT(joint_differs, 1e-4);
+    EXPECT_GT(all.report.evaluations, 0);
+    EXPECT_GT(all.report.seconds, 0);
+  }
+}
+
+TEST(Runtime, a_row_with_steps_of_its_own_that_fails_is_named) {
+  ModelFile file = linear_series({1e4, 0, 0, 1e4});
+  file.spec.solver.steps_per_sample = true;
+  const std::string message = complaint([&] {
+    Model(file).forecast(Numbers{10, 0, 10, 0, 12, 1}, {5, 5000});
+  });
+  EXPECT_NE(message.find("z[2, "), std::string::npos) << message;
+}
+
 TEST(Runtime, no_rows_give_no_answers) {
   EXPECT_TRUE(Model(decay_classifier()).predict({}).empty());
   EXPECT_TRUE(Model(linear_series({0, 1, -1, 0})).forecast({}, {5, 6}).empty());
@@ -97,7 +136,7 @@ TEST(Runtime, weights_that_are_not_numbers_are_a_failure_too) {
   const Model model(linear_series({nan, 0, 0, 1}));
   EXPECT_NE(complaint([&] {
               model.forecast(Numbers{12, 1}, {5, 6});
-            }).find("not finite"),
+            }).find("is nan (step size "),
             std::string::npos)
       << complaint([&] {
            model.forecast(Numbers{12, 1}, {5, 6});

@@ -92,6 +92,9 @@ inline std::vector<std::pair<std::string, ModelSpec>> testing_specs() {
                                 s.field.depth = {DepthKind::galerkin, BasisKind::piecewise_linear, 4};
                                 s.solver = {.method = "rk4", .step_size = 0.05};
                               })},
+      {"apart", with(classes, [](Spec& s) { s.solver.steps_per_sample = true; })},
+      {"series_apart", with(series, [](Spec& s) { s.solver.steps_per_sample = true; })},
+      {"density_apart", with(density, [](Spec& s) { s.solver.steps_per_sample = true; })},
       {"density", density},
       {"varying_density", with(density,
                                [](Spec& s) {

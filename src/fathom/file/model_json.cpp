@@ -118,6 +118,7 @@ void read_solver(Section& document, SolverSpec& solver) {
     section->read("absolute_tolerance", solver.absolute_tolerance);
     section->read("steps", solver.steps);
     section->read("step_size", solver.step_size);
+    section->read("steps_per_sample", solver.steps_per_sample);
     section->finish();
   }
 }
@@ -186,6 +187,8 @@ std::string to_json(const ModelSpec& spec) {
                         {"absolute_tolerance", spec.solver.absolute_tolerance},
                         {"steps", spec.solver.steps},
                         {"step_size", spec.solver.step_size}};
+  // Only where it counts, so that programs of an earlier version read all other files.
+  if (spec.solver.steps_per_sample) document["solver"]["steps_per_sample"] = true;
   document["head"] = name_of(spec.head);
   document["precision"] = name_of(spec.precision);
   try {

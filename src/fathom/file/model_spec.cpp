@@ -169,6 +169,8 @@ void check_solver(const ModelSpec& spec) {
             "tolerances must be positive, got ", solver.relative_tolerance, " and ",
             solver.absolute_tolerance);
   }
+  require(solver.is_adaptive() || !solver.steps_per_sample,
+          "fixed steps are the same for every sample; leave out the steps of each sample's own");
   if (spec.task == Task::series) {
     require(solver.steps == 0,
             "the solves of a series differ in length: give the size of fixed steps, not their number");

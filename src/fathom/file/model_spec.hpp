@@ -88,6 +88,8 @@ struct SolverSpec {
   double absolute_tolerance = 1e-4;
   std::int64_t steps = 0;  ///< equal steps over the span ...
   double step_size = 0;    ///< ... or steps of this size; neither: adapted to the tolerances
+  /// Adaptive steps of each row's own: its answer does not depend on the rows that it comes with. In a file only where it is true.
+  bool steps_per_sample = false;
   bool is_adaptive() const { return steps == 0 && step_size == 0; }
   bool operator==(const SolverSpec&) const = default;
 };

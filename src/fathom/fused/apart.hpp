@@ -24,7 +24,7 @@ template <class T> class Apart {
     std::vector<double> depths = {};
   };
   /// From `start`, (state size), to `saved`, (depths, state size), of the whole batch. Where samples fail, the first of them throws.
-  /// `start` must stay for the gradient.
+  /// `start` must stay for the gradient. The times of the reports add up to that of the whole.
   std::vector<ode::SolveReport> solve(const Request& request, const T* start, T* saved);
 
   /// After a solve that keeps starts.

@@ -1,6 +1,7 @@
 #include "fathom/model/flow.hpp"
 
 #include "fathom/field/lower.hpp"
+#include "fathom/model/one_by_one.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/model/trace.hpp"
 #include "fathom/support/error.hpp"
@@ -70,19 +71,39 @@ VectorField FlowImpl::vector_field(const Tensor& control, const Tensor& start, C
   return vector_field;
 }
 
-Solution FlowImpl::solve_with_trace(const Tensor& x, const Tensor& control) {
-  VectorField carrying = vector_field(control, x, Carries::state_and_divergence);
-  if (options_.trace != Trace::exact) {
-    carrying.lowered = {.program = {}, .reason = "a trace by probes has no kernel"};
-    const Tensor probe = probe_like(x, options_.trace);
-    const Tensor seen = control.defined() && control.requires_grad() ? carrying.parameters.back() : control;
-    carrying.running_loss = [field = field_, seen, probe](const Tensor& s, const Tensor& z, const Tensor&) {
-      return estimated_divergence(field, s, seen, z, probe);
-    };
+VectorField FlowImpl::field_with_trace(const Tensor& control, const Tensor& start) const {
+  VectorField carrying = vector_field(control, start, Carries::state_and_divergence);
+  if (options_.trace == Trace::exact) return carrying;
+  carrying.lowered = {.program = {}, .reason = "a trace by probes has no kernel"};
+  const Tensor probe = probe_like(start, options_.trace);
+  const Tensor seen = control.defined() && control.requires_grad() ? carrying.parameters.back() : control;
+  carrying.running_loss = [field = field_, seen, probe](const Tensor& s, const Tensor& z, const Tensor&) {
+    return estimated_divergence(field, s, seen, z, probe);
+  };
+  return carrying;
+}
+
+Solution FlowImpl::run(const FieldOf& field_of, const Tensor& control, const Tensor& start,
+                       const std::vector<double>& depths) {
+  const VectorField field = field_of(control, start);
+  if (!options_.steps_per_sample || start.size(0) <= 1) {
+    Solution solution = solve(field, start, depths, options_.solver, options_.sensitivity);
+    reports_.set({solution.shared_report});
+    return solution;
   }
-  Solution solution = solve(carrying, x, {0.0, options_.last}, options_.solver, options_.sensitivity);
-  reports_.set({solution.shared_report});
-  return solution;
+  const auto sample = [&](std::int64_t i) {
+    const Tensor row = start.narrow(0, i, 1);
+    const Tensor its_control = control.defined() ? control.narrow(0, i, 1) : control;
+    return solve(field_of(its_control, row), row, depths, options_.solver, options_.sensitivity);
+  };
+  ApartSolution apart = solve_one_by_one(field, start, depths, options_.solver, options_.sensitivity, sample);
+  reports_.set(std::move(apart.reports));
+  return std::move(apart.solution);
+}
+
+Solution FlowImpl::solve_with_trace(const Tensor& x, const Tensor& control) {
+  const auto field_of = [this](const Tensor& u, const Tensor& z) { return field_with_trace(u, z); };
+  return run(field_of, control, x, {0.0, options_.last});
 }
 
 Tensor FlowImpl::log_prob(const Tensor& x, const Tensor& condition) {
@@ -103,10 +124,10 @@ Tensor FlowImpl::trace_only_log_prob(const Tensor& x) {
 }
 
 Tensor FlowImpl::carried(const Tensor& from, double first, double last, const Tensor& control) {
-  const VectorField plain = vector_field(control, from, Carries::state);
-  const Solution solution = solve(plain, from, {first, last}, options_.solver, options_.sensitivity);
-  reports_.set({solution.shared_report});
-  return solution.states[-1];
+  const auto field_of = [this](const Tensor& u, const Tensor& z) {
+    return vector_field(u, z, Carries::state);
+  };
+  return run(field_of, control, from, {first, last}).states[-1];
 }
 
 Tensor FlowImpl::push_forward(const Tensor& x, const Tensor& condition) {
@@ -128,7 +149,7 @@ Tensor FlowImpl::sample(std::int64_t count, const Tensor& condition) {
 }
 
 /// z and J = dz/dx together: J' = f_z J + f_u.
-FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
+VectorField FlowImpl::field_with_jacobian(const Tensor& x) const {
   const std::int64_t batch = x.size(0), d = x.size(1);
   VectorField both = vector_field(x, x, Carries::state);
   both.lowered = {.program = {}, .reason = "the total Jacobian has no kernel"};
@@ -139,12 +160,15 @@ FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
     const Jacobians f = jacobians(rate, z, u);
     return torch::cat({f.rate, (torch::matmul(f.state, J) + f.control).reshape({batch, d * d})}, 1);
   };
+  return both;
+}
+
+FlowImpl::Mapped FlowImpl::solve_with_jacobian(const Tensor& x) {
+  const std::int64_t batch = x.size(0), d = x.size(1);
   const Tensor identity =
       torch::eye(d, x.options().requires_grad(false)).view({1, d * d}).expand({batch, d * d});
-  const Solution solution =
-      solve(both, torch::cat({x, identity}, 1), {0.0, options_.last}, options_.solver, options_.sensitivity);
-  reports_.set({solution.shared_report});
-  const Tensor end = solution.states[-1];
+  const auto field_of = [this](const Tensor& u, const Tensor&) { return field_with_jacobian(u); };
+  const Tensor end = run(field_of, x, torch::cat({x, identity}, 1), {0.0, options_.last}).states[-1];
   return {end.narrow(1, 0, d), end.narrow(1, d, d * d).view({batch, d, d})};
 }
 

@@ -9,7 +9,9 @@
 /// x -> z(S) has the total Jacobian J' = f_z J + f_u, J(0) = I, and int tr df/dz is not its log-determinant.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "fathom/field/field.hpp"
 #include "fathom/model/density.hpp"
@@ -30,6 +32,7 @@ struct FlowOptions {
   Sensitivity sensitivity = Discrete{};
   Trace trace = Trace::exact;
   bool controlled_by_sample = false;  ///< u = x, with the exact likelihood by the total Jacobian (small d)
+  bool steps_per_sample = false;      ///< as in NeuralOdeOptions: each sample as if it were alone
 };
 
 class FlowImpl : public torch::nn::Module {
@@ -59,6 +62,14 @@ class FlowImpl : public torch::nn::Module {
   enum class Carries { state, state_and_divergence };
   /// The field on states like `start`; with its divergence as running loss, or without.
   VectorField vector_field(const Tensor& control, const Tensor& start, Carries carries) const;
+  /// The same with what is chosen for the trace.
+  VectorField field_with_trace(const Tensor& control, const Tensor& start) const;
+  /// Of (z, dz/dx), flat.
+  VectorField field_with_jacobian(const Tensor& x) const;
+  /// The field for any of the samples: their control and their start -> field.
+  using FieldOf = std::function<VectorField(const Tensor& control, const Tensor& start)>;
+  Solution run(const FieldOf& field_of, const Tensor& control, const Tensor& start,
+               const std::vector<double>& depths);
   Tensor carried(const Tensor& from, double first, double last, const Tensor& control);
   Solution solve_with_trace(const Tensor& x, const Tensor& control);
   struct Mapped {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fathom/model/one_by_one.hpp"
 #include "fathom/sensitivity/end_loss.hpp"
 #include "fathom/sensitivity/fused_solve.hpp"
 #include "fathom/support/error.hpp"
@@ -104,27 +105,14 @@ Solution NeuralOdeImpl::run_one_by_one(const Tensor& z0, const std::vector<doubl
   const bool has_control = control.dim() > 0 && control.size(0) == z0.size(0);
   require(has_control || !field_->is_controlled(), "the control must have the batch of the state ",
           z0.sizes(), ", got shape ", control.sizes());
-  if (std::optional<ApartSolution> apart = solve_apart(vector_field_of(z0, control, scale, solver), z0,
-                                                       depths, solver, options_.sensitivity)) {
-    apart->solution.shared_report = std::make_shared<SolveReport>(mean_of(apart->reports));
-    reports_.set(std::move(apart->reports));
-    return std::move(apart->solution);
-  }
-  std::vector<Tensor> states, losses;
-  std::vector<std::shared_ptr<SolveReport>> reports;
-  for (std::int64_t i = 0; i < z0.size(0); ++i) {
-    const auto sample = [&](const Tensor& all) { return all.defined() ? all.narrow(0, i, 1) : all; };
-    const Solution one =
-        run_from(sample(z0), depths, has_control ? sample(control) : control, sample(scale), solver);
-    states.push_back(one.states);
-    if (one.running_loss.defined()) losses.push_back(one.running_loss);
-    reports.push_back(one.shared_report);
-  }
-  Solution solution{.depths = depths, .states = torch::cat(states, 1)};
-  if (!losses.empty()) solution.running_loss = torch::cat(losses, 1);
-  solution.shared_report = std::make_shared<SolveReport>(mean_of(reports));
-  reports_.set(std::move(reports));
-  return solution;
+  const auto sample = [&](std::int64_t i) {
+    const auto row = [i](const Tensor& all) { return all.defined() ? all.narrow(0, i, 1) : all; };
+    return run_from(row(z0), depths, has_control ? row(control) : control, row(scale), solver);
+  };
+  ApartSolution apart = solve_one_by_one(vector_field_of(z0, control, scale, solver), z0, depths, solver,
+                                         options_.sensitivity, sample);
+  reports_.set(std::move(apart.reports));
+  return std::move(apart.solution);
 }
 
 VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& control, const Tensor& scale,

@@ -52,6 +52,14 @@ SolveFailure::SolveFailure(FailureReason why, FailureSite where, const std::stri
     : Error(text("solve failed at depth ", where.depth, ": ", happened(why, where, detail), " (step ",
                  where.step, ", evaluation ", where.evaluations, ")", remedy(why))),
       reason(why),
-      site(std::move(where)) {}
+      site(std::move(where)),
+      detail_(detail) {}
+
+SolveFailure SolveFailure::of_sample(std::int64_t number) const {
+  FailureSite there = site;
+  if (const std::size_t first = there.component.find("[0"); first != std::string::npos)
+    there.component.replace(first + 1, 1, std::to_string(number));
+  return {reason, std::move(there), detail_};
+}
 
 }  // namespace fathom::ode

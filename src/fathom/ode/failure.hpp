@@ -31,8 +31,14 @@ class SolveFailure : public Error {
  public:
   SolveFailure(FailureReason reason, FailureSite site, const std::string& detail);
 
+  /// The same of sample `number`, which was solved as a batch of one.
+  SolveFailure of_sample(std::int64_t number) const;
+
   const FailureReason reason;
   const FailureSite site;
+
+ private:
+  std::string detail_;
 };
 
 }  // namespace fathom::ode

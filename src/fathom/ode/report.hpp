@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fathom::ode {
 
@@ -21,8 +22,11 @@ struct SolveReport {
   std::string engine = {};     ///< that did the arithmetic: "fused" or "tensor"
   std::string not_fused = {};  ///< why it was not the fused one, for example "layer 2 (Conv2d) has no kernel"
 
-  /// "26 evaluations, 4 steps accepted, 0 rejected, 0.8 ms"
+  /// "26 evaluations, 4 steps accepted, 0 rejected, 0.8 ms".
   std::string brief() const;
 };
+
+/// Of solves side by side, one or more: means, rounded up; extremes and times of all.
+SolveReport mean_of(const std::vector<SolveReport>& reports);
 
 }  // namespace fathom::ode

@@ -3,8 +3,10 @@
 ///   const runtime::Model model = runtime::load("iris.safetensors");
 ///   const std::vector<double> probabilities = model.predict(std::vector{5.1, 3.5, 1.4, 0.2});   // one row
 ///
-/// Tables are given row by row, in the units of the data; so are the answers, which equal those of the full library to
-/// rounding. A loaded model is constant: threads may share it.
+/// Tables are given row by row, in the units of the data; so are the answers, which equal those of the full library for the same
+/// rows to rounding. The rows of a call share their adaptive steps: a row alone and among others gives answers that differ within the
+/// tolerance, unless the model has steps of each sample's own (`spec().solver.steps_per_sample`, `fathom train --steps-per-sample`):
+/// then they have the same bits. A loaded model is constant: threads may share it.
 ///
 /// A control loop keeps what its calls need in a Workspace. Calls like an earlier one (as many rows and times) then allocate nothing:
 ///

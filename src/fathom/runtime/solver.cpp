@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fathom/ode/failure.hpp"
 #include "fathom/session.hpp"
 #include "fathom/support/error.hpp"
 
@@ -71,10 +72,7 @@ template <class T> class TypedSolver final : public Solver {
       start_of(own.input, own.row);
       std::copy(own.row.begin(), own.row.end(), own.start.begin() + std::ptrdiff_t(i * features));
     }
-    if (spec_.field.control != ControlKind::none) {
-      own.control.assign(inputs.begin(), inputs.end());
-      own.data.inputs.assign(1, {own.control.data(), std::int64_t(rows), std::int64_t(columns)});
-    }
+    if (spec_.field.control != ControlKind::none) own.control.assign(inputs.begin(), inputs.end());
     solve(rows, depths, carries, own);
   }
 
@@ -120,6 +118,9 @@ template <class T> class TypedSolver final : public Solver {
     std::vector<T> start, control, saved;  // (rows, features), (rows, inputs), (depths, rows, features)
     std::vector<T> running;                // (depths, rows): of the divergence
     std::vector<double> row, input;        // of one sample
+    // Where rows are solved one by one: (depths, features) and (depths) of one, and what each cost.
+    std::vector<T> row_saved, row_running;
+    std::vector<ode::SolveReport> reports;
   };
 
   /// z(0) = [positions, velocities]
@@ -149,13 +150,49 @@ template <class T> class TypedSolver final : public Solver {
     memory.running.resize(carries == Carries::state ? 0 : depths.size() * rows);
     memory.report = {};
     if (rows == 0) return;
-    memory.data.start = {memory.start.data(), std::int64_t(rows), spec_.state_features()};
+    if (spec_.solver.steps_per_sample && rows > 1) {
+      solve_one_by_one(rows, depths, kept, memory);
+    } else {
+      memory.report = solve_rows(0, rows, depths, kept, memory.saved, memory.running, memory);
+    }
+  }
+
+  ode::SolveReport solve_rows(std::size_t first, std::size_t rows, std::span<const double> depths, Kept& kept,
+                              std::vector<T>& saved, std::vector<T>& running, TypedMemory& memory) const {
+    const std::int64_t features = spec_.state_features(), columns = spec_.input_features();
+    memory.data.start = {memory.start.data() + first * std::size_t(features), std::int64_t(rows), features};
+    if (spec_.field.control != ControlKind::none) {
+      const T* control = memory.control.data() + first * std::size_t(columns);
+      memory.data.inputs.assign(1, {control, std::int64_t(rows), columns});
+    }
     memory.data.parameters = parameters_;
     memory.data.parameters_unchanged = kept.has_read_parameters;
-    memory.report =
-        kept.session.solve(memory.data, depths, view_of(memory.saved, std::int64_t(memory.start.size())),
-                           view_of(memory.running, std::int64_t(rows)));
+    const ode::SolveReport report =
+        kept.session.solve(memory.data, depths, view_of(saved, std::int64_t(rows) * features),
+                           view_of(running, std::int64_t(rows)));
     kept.has_read_parameters = true;
+    return report;
+  }
+
+  /// Each row as if it were alone.
+  void solve_one_by_one(std::size_t rows, std::span<const double> depths, Kept& kept,
+                        TypedMemory& memory) const {
+    const std::size_t features = memory.start.size() / rows;
+    memory.row_saved.resize(depths.size() * features);
+    memory.row_running.resize(memory.running.size() / rows);
+    memory.reports.resize(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      try {
+        memory.reports[i] = solve_rows(i, 1, depths, kept, memory.row_saved, memory.row_running, memory);
+      } catch (const ode::SolveFailure& failure) { throw failure.of_sample(std::int64_t(i)); }
+      for (std::size_t d = 0; d < depths.size(); ++d) {
+        std::copy_n(memory.row_saved.data() + d * features, features,
+                    memory.saved.data() + (d * rows + i) * features);
+      }
+      for (std::size_t d = 0; d < memory.row_running.size(); ++d)
+        memory.running[d * rows + i] = memory.row_running[d];
+    }
+    memory.report = ode::mean_of(memory.reports);
   }
 
   ModelSpec spec_;

@@ -1,7 +1,5 @@
 #include <ATen/Parallel.h>
 
-#include <chrono>
-
 #include "fathom/fused/apart.hpp"
 #include "fathom/sensitivity/fused_solve.hpp"
 #include "fathom/sensitivity/program_tensors.hpp"
@@ -32,13 +30,10 @@ template <class T> class RunApart final : public FusedSolve {
     fused::EngineOptions options = engine_options(solver);
     if (differentiated) keep_for_gradient(how, at::get_num_threads(), options);
     const ode::Plan plan{.method = solver.method, .steps = solver.steps, .break_points = flat.break_points};
-    const auto began = std::chrono::steady_clock::now();
     auto reports = apart_.solve({.options = options, .plan = plan, .depths = depths}, start_.data_ptr<T>(),
                                 pass.states.data_ptr<T>());
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
     for (SolveReport& one : reports) {
       one.engine = "fused";
-      one.seconds = taken.count() / double(reports.size());  // they ran side by side
       reports_.push_back(std::make_shared<SolveReport>(std::move(one)));
     }
     pass.report = reports_.front();

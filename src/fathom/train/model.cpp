@@ -54,9 +54,11 @@ ModelImpl::ModelImpl(ModelSpec spec, const Sensitivity& sensitivity) : spec_(std
   check(spec_);
   field_ = build_field();
   if (spec_.task == Task::density) {
-    flow_ =
-        Flow(field_, standard_normal(spec_.input_features(), type_of(spec_)),
-             FlowOptions{.last = spec_.span.last, .solver = solver_of(spec_), .sensitivity = sensitivity});
+    flow_ = Flow(field_, standard_normal(spec_.input_features(), type_of(spec_)),
+                 FlowOptions{.last = spec_.span.last,
+                             .solver = solver_of(spec_),
+                             .sensitivity = sensitivity,
+                             .steps_per_sample = spec_.solver.steps_per_sample});
   } else {
     torch::nn::Linear input = nullptr, velocity = nullptr;
     const std::int64_t inputs = spec_.input_features(),
@@ -71,6 +73,7 @@ ModelImpl::ModelImpl(ModelSpec spec, const Sensitivity& sensitivity) : spec_(std
                                       .last = spec_.span.last,
                                       .solver = solver_of(spec_),
                                       .sensitivity = sensitivity,
+                                      .steps_per_sample = spec_.solver.steps_per_sample,
                                       .input_layer = torch::nn::AnyModule(Start(spec_, input, velocity))});
   }
   if (spec_.head == HeadKind::linear)
