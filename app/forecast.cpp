@@ -130,7 +130,7 @@ void forecast(const Request& request) {
        courses_of(read_for(request, spec), spec.inputs, spec.time.column, request.series))
     forecasts.push_back(forecast_one(model, course, request));
 
-  Answer answer{.figures = figures(forecasts, spec)};
+  Answer answer{.figures = figures(forecasts, spec), .report = model->report()};
   if (!request.series.empty()) answer.header.push_back(request.series);
   answer.header.push_back(spec.time.column);
   answer.header.insert(answer.header.end(), spec.inputs.begin(), spec.inputs.end());

@@ -77,6 +77,12 @@ void give_out(const Answer& answer, const OutputOptions& options) {
   if (options.quiet || options.json) return;
   for (const auto& [name, value] : answer.figures)
     std::cerr << name << " " << report::readable(value) << "\n";
+  tell_limits(answer.report);
+}
+
+void tell_limits(const ode::SolveReport& report) {
+  if (const std::string advice = report.limits.advice(); !advice.empty())
+    std::cerr << "fathom: " << advice << "\n";
 }
 
 }  // namespace fathom::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fathom/ode/report.hpp"
 #include "fathom/train/fit.hpp"
 
 namespace fathom::app {
@@ -21,7 +22,8 @@ struct Cell {
 struct Answer {
   std::vector<std::string> header = {};
   std::vector<std::vector<Cell>> rows = {};
-  Figures figures = {};  ///< how good it is, where that can be known
+  Figures figures = {};          ///< how good it is, where that can be known
+  ode::SolveReport report = {};  ///< of the solve behind it
 };
 
 struct OutputOptions {
@@ -35,5 +37,8 @@ void add_output(CLI::App& command, OutputOptions& output);
 
 /// CSV with the figures on standard error, or one JSON object {"figures", "rows": [{column: value}]}.
 void give_out(const Answer& answer, const OutputOptions& options);
+
+/// What limited the solve besides its tolerance, in one line on standard error; nothing where nothing did.
+void tell_limits(const ode::SolveReport& report);
 
 }  // namespace fathom::app

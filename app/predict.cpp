@@ -105,6 +105,7 @@ void predict(const Request& request) {
     answer = numbers(answers.unsqueeze(1), {"log density"});
     answer.figures = {{"nll", -answers.mean().item<double>()}};
   }
+  answer.report = model->report();
   give_out(answer, request.output);
 }
 

@@ -9,6 +9,7 @@
 #include "flags.hpp"
 #include "interrupt.hpp"
 #include "names.hpp"
+#include "output.hpp"
 #include "spec_text.hpp"
 #include "task_data.hpp"
 #include "train_report.hpp"
@@ -145,7 +146,8 @@ Figures final_figures(const Judge& judge, const FitHistory& history) {
   return figures;
 }
 
-void tell(const Request& request, const RunMetrics& metrics, const std::filesystem::path& folder) {
+void tell(const Request& request, const RunMetrics& metrics, const ode::SolveReport& judged,
+          const std::filesystem::path& folder) {
   if (request.json) {
     std::cout << metrics_json(metrics);
     return;
@@ -155,6 +157,7 @@ void tell(const Request& request, const RunMetrics& metrics, const std::filesyst
   std::cout << "\n"
             << (folder / "model.safetensors").string() << "\n"
             << (folder / "report.html").string() << "\n";
+  if (!request.quiet) tell_limits(judged);
 }
 
 int train(const CLI::App& command, const Request& request) {
@@ -190,6 +193,7 @@ int train(const CLI::App& command, const Request& request) {
   const FitHistory history = fit(*model, loss, options);
 
   Figures figures = final_figures(judge, history);
+  const ode::SolveReport judged = model->report();
   save(folder / "model.safetensors", model, facts_of(settings, figures));
   figures.emplace_back("seconds", history.seconds);
   const RunMetrics metrics{
@@ -197,7 +201,7 @@ int train(const CLI::App& command, const Request& request) {
   write_metrics(folder, metrics);
   report::write_page(folder / "report.html",
                      train_page(model, data, settings, figures, folder / "metrics.jsonl"));
-  tell(request, metrics, folder);
+  tell(request, metrics, judged, folder);
   if (history.end != FitEnd::stopped_by_observer) return success;
   std::cerr << "fathom: interrupted after iteration " << history.iteration
             << "; go on with `fathom train --resume " << folder.string() << "`\n";

@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "fathom/file/model_file.hpp"
 #include "support/plain/command_line.hpp"
 
 namespace fathom::testing {
@@ -142,6 +143,29 @@ TEST(Train, SeriesAreLearnedAndForecast) {
   EXPECT_LT(answer.at("figures").at("rmse of x").get<double>(), 0.2) << forecast.output;
   EXPECT_EQ(answer.at("rows")[0].at("run"), "r0");
   EXPECT_TRUE(std::filesystem::exists(folder / "f.html"));
+}
+
+TEST(Forecast, SaysInOneLineThatStabilityLimitsTheSteps) {
+  const TemporaryFolder folder;
+  ModelFile file{.spec = {.task = Task::series,
+                          .inputs = {"x", "v"},
+                          .time = {.column = "t"},
+                          .field = {.hidden = {}},
+                          .head = HeadKind::none,
+                          .precision = Precision::float64}};
+  file.tensors["field.1.weight"] = stored_tensor<double>({2, 2}, {-1000, 1000, 0, -0.1});
+  file.tensors["field.1.bias"] = stored_tensor<double>({2}, {0, 0});
+  write_model_file(folder / "stiff.safetensors", file);
+  const std::string start = folder.write("start.csv", "t,x,v\n0,1,1\n");
+  const std::string flags = " --until 2 --every 1 --out " + folder.quoted("out.csv");
+  const std::string told =
+      run("forecast " + folder.quoted("stiff.safetensors") + " --from " + start + flags).output;
+  EXPECT_TRUE(told.starts_with("fathom: steps are limited by stability, not by the tolerance, from depth 0."))
+      << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
+  const std::string quiet =
+      run("forecast --quiet " + folder.quoted("stiff.safetensors") + " --from " + start + flags).output;
+  EXPECT_EQ(quiet, "");
 }
 
 TEST(Train, DensitiesAreLearnedAndSampled) {

@@ -286,6 +286,25 @@ double Engine<T>::checked_norm(std::vector<TileError>& found, const Buffer<T>& v
   return norm_of_tiles(found, largest);
 }
 
+template <class T> double Engine<T>::state_norm() {
+  pack_start();
+  return scaled_norm(state_, state_);
+}
+
+template <class T> double Engine<T>::rate_norm(const std::vector<double>& weights) {
+  if (state_.size() == 0) return 0;
+  if (weights.size() > options_.method->stages()) {
+    if (options_.adjoint) return std::numeric_limits<double>::quiet_NaN();
+    finish_dense_stages();
+  }
+  for_each_tile([&](std::int64_t tile, int thread) {
+    T* sum = errors_.data() + begin(tile);
+    combine(tile, weights, 1, nullptr, sum, tile_size(tile));
+    tile_errors_[std::size_t(tile)] = scaled_norm_of_tile(tile, thread, sum, before_.data() + begin(tile), 1);
+  });
+  return checked_norm(tile_errors_, errors_, before_);
+}
+
 template <class T> ode::StartNorms Engine<T>::start_norms(const ode::Step& step) {
   const bool is_known = prepare_first_rate(step);
   course_.known_stages = 1;
@@ -476,12 +495,14 @@ template <class T> void Engine<T>::save_inside(std::size_t place, double fractio
 
 template <class T> void Engine<T>::refuse_non_finite(const T* values, std::size_t size) const {
   if (problem_.kernels.all_finite(values, size)) return;
-  throw ode::SolveFailure(ode::FailureReason::non_finite,
-                          {.depth = course_.step.start,
-                           .step = course_.step.size(),
-                           .evaluations = course_.evaluations,
-                           .component = offender()},
-                          "");
+  throw ode::SolveFailure(
+      ode::FailureReason::non_finite,
+      {.depth = course_.step.start,
+       .step = course_.step.size(),
+       .evaluations = course_.evaluations,
+       .component = offender(),
+       .limits = {.steps = options_.adaptive ? ode::StepLimit::unknown : ode::StepLimit::grid}},
+      "");
 }
 
 template <class T> void Engine<T>::read_state(T* state) const {

@@ -7,6 +7,7 @@
 ///   integrate(engine, plan, depths);
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,10 @@ template <class T> class Engine {
   Engine scout(const ode::Method& method, const ode::AdaptiveSteps& steps) const;
   std::int64_t evaluations() const { return course_.evaluations; }
   std::string offender() const;
+  double resolution() const { return double(std::numeric_limits<T>::epsilon()); }
+  double state_norm();
+  double rate_norm(
+      const std::vector<double>& weights);  ///< NaN where it would cost evaluations: of the adjoint
 
   /// The state as samples, in the order of `start`.
   void read_state(T* state) const;

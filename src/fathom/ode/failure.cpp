@@ -7,30 +7,54 @@ namespace fathom::ode {
 
 namespace {
 
+/// "z[3, 1] = nan" -> "z[3, 1] is nan"
+std::string told(std::string component) {
+  const std::size_t sign = component.find(" = ");
+  return sign == std::string::npos ? component : component.replace(sign, 3, " is ");
+}
+
 std::string happened(FailureReason reason, const FailureSite& site, const std::string& detail) {
   switch (reason) {
     case FailureReason::non_finite:
-      return site.component.empty() ? "a value became NaN or infinite" : site.component + " is not finite";
-    case FailureReason::step_too_small: return text("step size fell to ", std::abs(site.step));
+      return site.component.empty() ? "a value became NaN or infinite" : told(site.component);
+    case FailureReason::step_too_small: return "steps became too small";
     case FailureReason::too_many_steps: return detail;
     case FailureReason::field_threw: return "the field threw \"" + detail + "\"";
   }
   return detail;
 }
 
-const char* remedy(FailureReason reason) {
+const char* remedy_of_many_steps(StepLimit limit) {
+  switch (limit) {
+    case StepLimit::tolerance:
+      return "; the tolerance limits the steps, not stability: loosen `relative_tolerance`, raise "
+             "`step_limit`, or name jumps of the field as `break_points`";
+    case StepLimit::unknown:
+      return "; raise `step_limit`, or loosen `relative_tolerance`; where that saves no steps, the field is "
+             "stiff (dopri5 and tsit5 tell after some 120 steps)";
+    case StepLimit::grid:
+    case StepLimit::stability: break;
+  }
+  return "";
+}
+
+std::string remedy(FailureReason reason, const FailureSite& site) {
+  const std::string known = site.limits.advice();
+  const std::string limits = known.empty() ? "" : "; " + known;
   switch (reason) {
     case FailureReason::non_finite:
-      return "; check the field for overflow, logarithms or roots of negative values there, and the data for "
-             "NaN; with "
-             "FixedSteps, take more steps";
+      return text("; check the field for overflow, logarithms or roots of negative values there, and the ",
+                  "data for NaN",
+                  site.limits.steps == StepLimit::grid
+                      ? "; fixed steps that are too long overflow: take more steps"
+                      : "",
+                  limits);
     case FailureReason::step_too_small:
-      return "; the solution may blow up or the field be stiff or discontinuous there: loosen "
-             "`relative_tolerance`, "
-             "name jumps as `break_points`, or choose FixedSteps";
-    case FailureReason::too_many_steps:
-      return "; the field may be stiff: loosen `relative_tolerance`, raise `step_limit`, or choose "
-             "FixedSteps";
+      return text(
+          "; the solution may blow up there, or the field jump: end the solve before it blows up, name jumps "
+          "as `break_points`, or loosen `relative_tolerance` for a field that is noisy",
+          limits);
+    case FailureReason::too_many_steps: return remedy_of_many_steps(site.limits.steps) + limits;
     case FailureReason::field_threw: return "";
   }
   return "";
@@ -49,8 +73,8 @@ const char* name(FailureReason reason) {
 }
 
 SolveFailure::SolveFailure(FailureReason why, FailureSite where, const std::string& detail)
-    : Error(text("solve failed at depth ", where.depth, ": ", happened(why, where, detail), " (step ",
-                 where.step, ", evaluation ", where.evaluations, ")", remedy(why))),
+    : Error(text("solve failed at depth ", where.depth, ": ", happened(why, where, detail), " (step size ",
+                 std::abs(where.step), ", evaluation ", where.evaluations, ")", remedy(why, where))),
       reason(why),
       site(std::move(where)),
       detail_(detail) {}

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fathom/ode/limits.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom::ode {
@@ -25,6 +26,7 @@ struct FailureSite {
   double step = 0;
   std::int64_t evaluations = 0;
   std::string component = {};  ///< for example "z[3, 1] = nan"; empty when no single one is to blame
+  Limits limits = {};
 };
 
 class SolveFailure : public Error {

@@ -22,6 +22,7 @@
 #include "fathom/ode/grid.hpp"
 #include "fathom/ode/methods.hpp"
 #include "fathom/ode/report.hpp"
+#include "fathom/ode/stability.hpp"
 #include "fathom/ode/step.hpp"
 #include "fathom/ode/step_event.hpp"
 #include "fathom/ode/steps.hpp"
@@ -54,6 +55,17 @@ concept Engine = requires(E& engine, const Step& step, std::size_t place, double
 template <class E>
 concept Scouting = Engine<E> && requires(const E& engine, const Method& method, const AdaptiveSteps& steps) {
   { engine.scout(method, steps) } -> std::same_as<E>;
+};
+
+/// An engine that can measure what it has computed: for the limits that stability and rounding set to steps.
+template <class E>
+concept Measuring = Engine<E> && requires(E& engine, const std::vector<double>& weights) {
+  /// The distance between neighbouring numbers of the state's type near 1.
+  { engine.resolution() } -> std::convertible_to<double>;
+  /// Norm of the state, scaled by the tolerance.
+  { engine.state_norm() } -> std::convertible_to<double>;
+  /// Norm of sum_i weights_i k_i over the stages of the step accepted last, scaled likewise.
+  { engine.rate_norm(weights) } -> std::convertible_to<double>;
 };
 
 struct Plan {
@@ -105,12 +117,22 @@ template <class E, class Work> auto guarded(E& engine, const Step& step, Work&& 
 
 template <class E>
 [[noreturn]] void fail(E& engine, FailureReason reason, const Step& step, const SolveReport& report) {
-  const FailureSite site{
-      .depth = step.start,
-      .step = step.size(),
-      .evaluations = engine.evaluations() + report.scouting,
-      .component = reason == FailureReason::non_finite ? engine.offender() : std::string{}};
+  const FailureSite site{.depth = step.start,
+                         .step = step.size(),
+                         .evaluations = engine.evaluations() + report.scouting,
+                         .component = reason == FailureReason::non_finite ? engine.offender() : std::string{},
+                         .limits = report.limits};
   throw SolveFailure(reason, site, text("no end after ", report.accepted + report.rejected, " steps"));
+}
+
+/// Notes a tolerance that the state's type cannot meet. Costs nothing where the relative one is above its resolution.
+template <Engine E> void note_resolution(E& engine, const Plan& plan, SolveReport& report) {
+  if constexpr (Measuring<E>) {
+    const auto* steps = std::get_if<AdaptiveSteps>(&plan.steps);
+    const double resolution = engine.resolution();
+    if (!steps || steps->relative_tolerance >= resolution) return;
+    if (resolution * engine.state_norm() > 1) report.limits.resolution = resolution;
+  }
 }
 
 template <Engine E> void prepare(E&, FixedWalk&, const SolveReport&) {}
@@ -195,13 +217,33 @@ void look_ahead(const E& engine, AdaptiveWalk& walk, const Plan& plan, SolveRepo
   }
 }
 
+/// Measures the slope of the field where the watch asks for it, in the step accepted last.
+template <Engine E>
+void watch_stability(E& engine, StabilityWatch& watch, const Step& step, SolveReport& report) {
+  if constexpr (Measuring<E>) {
+    if (!watch.asks(report.accepted)) return;
+    const StepSlope slope = guarded(engine, step, [&] {
+      return StepSlope{.rates = engine.rate_norm(watch.gauge().rates),
+                       .arguments = engine.rate_norm(watch.gauge().arguments),
+                       .rounding = engine.resolution() * engine.state_norm()};
+    });
+    watch.see(step, slope);
+    report.limits.steps = watch.limit();
+    report.limits.stability_from = watch.limited_from();
+  }
+}
+
 template <Engine E, class Walk>
 void march(E& engine, Walk& walk, const Plan& plan, const std::vector<double>& depths, SolveReport& report) {
   std::size_t next_saved = 0;
   for (; next_saved < depths.size() && depths[next_saved] == depths.front(); ++next_saved)
     engine.save_state(next_saved);
   if (walk.finished()) return;
+  note_resolution(engine, plan, report);
   prepare(engine, walk, report);
+  constexpr bool is_fixed = std::same_as<Walk, FixedWalk>;
+  StabilityWatch watch(is_fixed ? nullptr : plan.method.gauge());
+  if (is_fixed) report.limits.steps = StepLimit::grid;
   while (!walk.finished()) {
     const Step step = walk.propose();
     const TrialError error = guarded(engine, step, [&] { return engine.attempt(step); });
@@ -211,12 +253,15 @@ void march(E& engine, Walk& walk, const Plan& plan, const std::vector<double>& d
     if (verdict.accepted) {
       engine.accept();
       save_reached(engine, step, depths, next_saved);
-      if (step.ends_at_break) engine.forget_rate();
+      if (step.ends_at_break) {
+        engine.forget_rate();
+      } else if (!walk.finished()) {
+        watch_stability(engine, watch, step, report);
+      }
       look_ahead(engine, walk, plan, report);
     }
     if (!plan.observer) continue;
-    constexpr bool fixed = std::same_as<Walk, FixedWalk>;
-    const StepEvent event{step, verdict.accepted, fixed ? 0 : error.ratio,
+    const StepEvent event{step, verdict.accepted, is_fixed ? 0 : error.ratio,
                           engine.evaluations() + report.scouting};
     if (plan.observer(event) == Next::stop && !walk.finished()) {
       report.stopped = true;
@@ -241,6 +286,7 @@ SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& de
     const auto& adaptive = std::get<AdaptiveSteps>(plan.steps);
     detail::march(engine, walks.adaptive(adaptive, plan, first, last), plan, depths, report);
   }
+  detail::note_resolution(engine, plan, report);
   report.evaluations = engine.evaluations() + report.scouting;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return report;

@@ -269,8 +269,13 @@ ButcherTableau dop853() {
 }
 
 Method::Method() {
-  static const auto usual = std::make_shared<const ButcherTableau>(dopri5());
-  tableau_ = usual;
+  static const Method usual(dopri5());
+  *this = usual;
+}
+
+Method::Method(ButcherTableau method) {
+  auto gauge = stability_gauge(method);
+  kept_ = std::make_shared<const Kept>(Kept{.tableau = std::move(method), .gauge = std::move(gauge)});
 }
 
 const std::vector<ButcherTableau>& all_methods() {

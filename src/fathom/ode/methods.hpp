@@ -6,8 +6,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "fathom/ode/stability.hpp"
 #include "fathom/ode/tableau.hpp"
 
 namespace fathom::ode {
@@ -29,21 +31,27 @@ ButcherTableau dop853();       ///< order 8(5,3), Hairer's Dormand-Prince, FSAL,
 /// A method as a solve carries it from place to place: shared and never changed, so that a copy costs nothing.
 class Method {
  public:
-  Method();                      ///< dopri5
-  Method(ButcherTableau method)  // NOLINT: a tableau is a method
-      : tableau_(std::make_shared<const ButcherTableau>(std::move(method))) {}
+  Method();                       ///< dopri5
+  Method(ButcherTableau method);  // NOLINT: a tableau is a method
 
   // Copies only: a method that was moved from is still one.
   Method(const Method&) = default;
   Method& operator=(const Method&) = default;
   ~Method() = default;
 
-  const ButcherTableau& operator*() const { return *tableau_; }
-  const ButcherTableau* operator->() const { return tableau_.get(); }
-  operator const ButcherTableau&() const { return *tableau_; }  // NOLINT
+  const ButcherTableau& operator*() const { return kept_->tableau; }
+  const ButcherTableau* operator->() const { return &kept_->tableau; }
+  operator const ButcherTableau&() const { return kept_->tableau; }  // NOLINT
+
+  /// Null: it has none.
+  const StabilityGauge* gauge() const { return kept_->gauge ? &*kept_->gauge : nullptr; }
 
  private:
-  std::shared_ptr<const ButcherTableau> tableau_;
+  struct Kept {
+    ButcherTableau tableau;
+    std::optional<StabilityGauge> gauge;
+  };
+  std::shared_ptr<const Kept> kept_;
 };
 
 /// All of the above, by rising order.

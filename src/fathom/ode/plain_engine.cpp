@@ -132,6 +132,15 @@ void PlainEngine::save_inside(std::size_t place, double fraction) {
   saved_[place] = std::move(inside);
 }
 
+double PlainEngine::rate_norm(const std::vector<double>& weights) {
+  if (weights.size() > method_.stages()) finish_dense_stages();
+  State sum(state_.size(), 0.0);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    for (std::size_t n = 0; n < sum.size(); ++n) sum[n] += weights[i] * stages_[i][n];
+  }
+  return scaled_norm(sum, before_);
+}
+
 std::string PlainEngine::offender() const {
   const auto find = [](const State& values, const char* what) -> std::string {
     for (std::size_t n = 0; n < values.size(); ++n) {

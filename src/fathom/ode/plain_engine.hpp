@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ class PlainEngine {
   void forget_rate() { has_rate_ = rate_is_next_ = false; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
+  double resolution() const { return std::numeric_limits<double>::epsilon(); }
+  double state_norm() const { return scaled_norm(state_, state_); }
+  double rate_norm(const std::vector<double>& weights);
   PlainEngine scout(const Method& method, const AdaptiveSteps& steps) const {
     return {rate_, state_, method, steps};
   }

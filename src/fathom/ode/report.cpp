@@ -18,7 +18,10 @@ std::string SolveReport::brief() const {
     out << ", " << std::fixed << std::setprecision(0) << milliseconds << " ms" << std::defaultfloat;
   }
   if (!engine.empty()) out << ", " << engine << " engine";
-  if (stopped) out << ", stopped at depth " << std::setprecision(6) << reached;
+  out << std::setprecision(6);
+  if (stopped) out << ", stopped at depth " << reached;
+  if (limits.stability_from) out << ", limited by stability from depth " << *limits.stability_from;
+  if (limits.resolution > 0) out << ", tolerance below the resolution of the state's type";
   return out.str();
 }
 
@@ -34,6 +37,9 @@ SolveReport mean_of(const std::vector<SolveReport>& reports) {
     mean.smallest_step = std::min(mean.smallest_step, one.smallest_step);
     mean.largest_step = std::max(mean.largest_step, one.largest_step);
     mean.seconds += one.seconds;
+    const double resolution = std::max(mean.limits.resolution, one.limits.resolution);
+    if (one.limits.stability_from && !mean.limits.stability_from) mean.limits = one.limits;
+    mean.limits.resolution = resolution;
   }
   const std::int64_t count = std::int64_t(reports.size());
   for (std::int64_t* total :

@@ -40,7 +40,7 @@ inline StepControl pi_control() { return {.integral = 0.3, .proportional = 0.4};
 inline StepControl pid_control() { return {.integral = 0.3, .proportional = 0.3, .derivative = 0.1}; }
 
 enum class ErrorNorm {
-  batch,      ///< root mean square over every component of every sample, as in the literature
+  batch,  ///< root mean square over every component of every sample, as in the literature: one step for all of them
   per_sample  ///< root mean square over each sample, and the worst sample decides
 };
 

@@ -123,6 +123,21 @@ double TensorEngine::scaled_norm(const Tensor& values, const Tensor& scale) cons
   return std::max(worst, largest * rms);
 }
 
+double TensorEngine::resolution() const {
+  switch (state_.scalar_type()) {
+    case torch::kHalf: return double(std::numeric_limits<c10::Half>::epsilon());
+    case torch::kBFloat16: return double(std::numeric_limits<c10::BFloat16>::epsilon());
+    case torch::kFloat32: return double(std::numeric_limits<float>::epsilon());
+    default: return std::numeric_limits<double>::epsilon();
+  }
+}
+
+double TensorEngine::rate_norm(const std::vector<double>& weights) {
+  if (weights.size() > method_.stages()) finish_dense_stages();
+  const Tensor row = torch::tensor(weights, torch::kFloat64).to(stages_.options());
+  return scaled_norm(at::mv(stages_.narrow(0, 0, row.size(0)).t(), row), scale(before_));
+}
+
 ode::StartNorms TensorEngine::start_norms(const ode::Step& step) {
   first_rate(step);
   candidate_ = state_;
@@ -196,9 +211,14 @@ void TensorEngine::finish_dense_stages() {
 
 void TensorEngine::refuse_non_finite(const Tensor& values) const {
   if (at::isfinite(values).all().item<bool>()) return;
-  throw ode::SolveFailure(
-      FailureReason::non_finite,
-      {.depth = step_.start, .step = step_.size(), .evaluations = evaluations_, .component = offender()}, "");
+  const auto limit = method_.adaptive() ? ode::StepLimit::unknown : ode::StepLimit::grid;
+  throw ode::SolveFailure(FailureReason::non_finite,
+                          {.depth = step_.start,
+                           .step = step_.size(),
+                           .evaluations = evaluations_,
+                           .component = offender(),
+                           .limits = {.steps = limit}},
+                          "");
 }
 
 void TensorEngine::save_state(std::size_t place) {

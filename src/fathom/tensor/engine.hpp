@@ -49,6 +49,9 @@ class TensorEngine {
   void forget_rate() { rate_known_at_ = RateKnown::nowhere; }
   std::int64_t evaluations() const { return evaluations_; }
   std::string offender() const;
+  double resolution() const;
+  double state_norm() const { return scaled_norm(state_, scale(state_)); }
+  double rate_norm(const std::vector<double>& weights);
   TensorEngine scout(const ode::Method& method, const AdaptiveSteps& steps) const {
     return {field_, state_, Solver{.method = method, .steps = steps}};
   }
