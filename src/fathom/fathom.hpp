@@ -18,6 +18,7 @@
 #include "fathom/model/flow.hpp"
 #include "fathom/model/neural_ode.hpp"
 #include "fathom/model/regularizers.hpp"
+#include "fathom/ode/solve.hpp"
 #include "fathom/read/npy.hpp"
 #include "fathom/read/npz.hpp"
 #include "fathom/read/table_reader.hpp"

@@ -7,9 +7,8 @@
 #include <functional>
 #include <numbers>
 
-#include "fathom/ode/integrate.hpp"
 #include "fathom/ode/methods.hpp"
-#include "fathom/ode/plain_engine.hpp"
+#include "fathom/ode/solve.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
@@ -46,12 +45,12 @@ Tensor solved(const Rate& rate, const Tensor& start, const Tensor& times) {
   constexpr double tolerance = 1e-10;
   const ode::AdaptiveSteps steps{.relative_tolerance = tolerance, .absolute_tolerance = tolerance};
   const State first(start.data_ptr<double>(), start.data_ptr<double>() + start.numel());
-  ode::PlainEngine engine(rate, first, ode::dop853(), steps);
-  ode::integrate(engine, {.method = ode::dop853(), .steps = steps},
-                 {times.data_ptr<double>(), times.data_ptr<double>() + times.numel()});
+  const std::vector<double> depths(times.data_ptr<double>(), times.data_ptr<double>() + times.numel());
+  const ode::PlainSolution solution =
+      ode::solve(rate, first, depths, {.method = ode::dop853(), .steps = steps});
   const Tensor states = torch::empty({times.size(0), start.size(0)}, torch::kFloat64);
   double* next = states.data_ptr<double>();
-  for (const State& state : engine.saved()) next = std::copy(state.begin(), state.end(), next);
+  for (const State& state : solution.states) next = std::copy(state.begin(), state.end(), next);
   return states;
 }
 

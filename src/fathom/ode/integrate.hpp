@@ -2,7 +2,7 @@
 /// points and turns trouble into typed failures; the arithmetic is an engine's (tensors, plain vectors, fused kernels).
 ///
 ///   PlainEngine engine(field, {1.0}, dopri5(), tolerance);
-///   const SolveReport report = integrate(engine, {.method = dopri5()}, {0.0, 0.5, 1.0});
+///   const SolveReport report = integrate(engine, {.method = dopri5(), .steps = tolerance}, {0.0, 0.5, 1.0});
 #pragma once
 
 #include <algorithm>
@@ -27,6 +27,7 @@
 #include "fathom/ode/step_event.hpp"
 #include "fathom/ode/steps.hpp"
 #include "fathom/ode/tableau.hpp"
+#include "fathom/ode/with_site.hpp"
 
 namespace fathom::ode {
 
@@ -102,17 +103,11 @@ template <Engine E> SolveReport integrate(E& engine, const Plan& plan, const std
 
 namespace detail {
 
-/// torch appends a stack trace to its messages; the first line says what is wrong.
-inline std::string first_line(const std::string& message) { return message.substr(0, message.find('\n')); }
-
-/// Runs `work`, and if the field throws in it, says where the solve stood. Errors of the library pass as they are.
+/// Runs `work`, and if the field throws in it, says where the solve stood.
 template <class E, class Work> auto guarded(E& engine, const Step& step, Work&& work) {
-  try {
-    return work();
-  } catch (const Error&) { throw; } catch (const std::exception& error) {
-    const FailureSite site{.depth = step.start, .step = step.size(), .evaluations = engine.evaluations()};
-    std::throw_with_nested(SolveFailure(FailureReason::field_threw, site, first_line(error.what())));
-  }
+  return with_site(work, [&] {
+    return FailureSite{.depth = step.start, .step = step.size(), .evaluations = engine.evaluations()};
+  });
 }
 
 template <class E>
@@ -276,6 +271,11 @@ void march(E& engine, Walk& walk, const Plan& plan, const std::vector<double>& d
 template <Engine E>
 SolveReport integrate(E& engine, const Plan& plan, const std::vector<double>& depths, Walks& walks) {
   check_depths(depths);
+  if constexpr (requires { engine.follows(plan.method, std::get_if<AdaptiveSteps>(&plan.steps)); }) {
+    require(
+        engine.follows(plan.method, std::get_if<AdaptiveSteps>(&plan.steps)),
+        "the engine and the plan must have the same method and tolerance; ode::solve() makes both from one");
+  }
   const auto began = std::chrono::steady_clock::now();
   SolveReport report;
   report.reached = depths.front();

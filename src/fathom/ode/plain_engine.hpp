@@ -1,8 +1,6 @@
 /// The loop's engine for a state that is a plain std::vector<double>: no tensors, no samples, one equation system.
 ///
-///   PlainEngine engine([](double s, const auto& z, auto& rate) { rate[0] = -z[0]; }, {1.0}, dopri5());
-///   integrate(engine, {.method = dopri5()}, {0.0, 1.0});
-///   engine.saved().back();   // {0.3679}
+///   solve(rate, {1.0}, {0.0, 1.0}, {.method = dopri5()});   // ode/solve.hpp makes one, and runs it
 #pragma once
 
 #include <cmath>
@@ -36,6 +34,11 @@ class PlainEngine {
   double resolution() const { return std::numeric_limits<double>::epsilon(); }
   double state_norm() const { return scaled_norm(state_, state_); }
   double rate_norm(const std::vector<double>& weights);
+  /// Has it the method and the tolerance of these options? The loop asks, since either alone would give another solve.
+  bool follows(const Method& method, const AdaptiveSteps* steps) const {
+    return method_.name == method->name && method_.b == method->b &&
+           (!steps || (relative_ == steps->relative_tolerance && absolute_ == steps->absolute_tolerance));
+  }
   PlainEngine scout(const Method& method, const AdaptiveSteps& steps) const {
     return {rate_, state_, method, steps};
   }

@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "fathom/ode/integrate.hpp"
 #include "fathom/ode/methods.hpp"
-#include "fathom/ode/plain_engine.hpp"
+#include "fathom/ode/solve.hpp"
 
 namespace fathom::ode {
 
@@ -44,12 +43,8 @@ struct Outcome {
 
 inline Outcome solve(const Rate& rate, const State& start, const ode::Plan& plan,
                      const std::vector<double>& depths) {
-  const auto* adaptive = std::get_if<ode::AdaptiveSteps>(&plan.steps);
-  ode::PlainEngine engine(rate, start, plan.method, adaptive ? *adaptive : ode::AdaptiveSteps{});
-  Outcome outcome;
-  outcome.report = ode::integrate(engine, plan, depths);
-  outcome.saved = engine.saved();
-  return outcome;
+  ode::PlainSolution solution = ode::solve(rate, start, depths, plan);
+  return {.saved = std::move(solution.states), .report = solution.report};
 }
 
 /// From the problem's own state at the first depth, which need not be 0.
