@@ -1,6 +1,8 @@
 /// Fields as the equations they stand for: what reaches the network, in which order, and what comes back.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support/directions.hpp"
 
 namespace fathom::testing {
@@ -116,6 +118,33 @@ TEST_F(Fields, OnGraphsDoNotCareHowNodesAreNumbered) {
   const Tensor order = torch::tensor({1, 2, 0});  // new node i is old node order[i]
   EXPECT_LT(distance(renumbered->forward(z.index_select(0, order)), layer->forward(z).index_select(0, order)),
             1e-14);
+}
+
+/// For ThreadSanitizer, which sees a layer that converts its adjacency when it is first used.
+TEST_F(Fields, OnGraphsAreEvaluatedBySeveralThreads) {
+  for (const auto type : {torch::kFloat32, torch::kFloat64}) {
+    GraphLinear layer(2, 2, normalized_adjacency(3, {{0, 1}, {1, 2}}));
+    layer->to(type);
+    const Tensor state = z.to(type);
+    std::vector<Tensor> answers(4);
+    std::vector<std::thread> threads;
+    for (Tensor& answer : answers)
+      threads.emplace_back([&answer, layer, state]() mutable { answer = layer->forward(state).detach(); });
+    for (std::thread& thread : threads) thread.join();
+    for (const Tensor& answer : answers) EXPECT_TRUE(torch::equal(answer, answers[0]));
+  }
+}
+
+TEST_F(Fields, OnGraphsKeepTheAdjacencyExactlyThroughAnotherType) {
+  const Tensor adjacency = normalized_adjacency(3, {{0, 1}, {1, 2}});
+  GraphLinear layer(2, 2, adjacency);
+  layer->to(torch::kFloat32);
+  layer->forward(z.to(torch::kFloat32));
+  layer->to(float64);
+  const auto parameters = layer->named_parameters();
+  const Tensor expected =
+      adjacency.to_dense().matmul(z).matmul(parameters["linear.weight"].t()) + parameters["linear.bias"];
+  EXPECT_LT(distance(layer->forward(z), expected), 1e-15);
 }
 
 TEST_F(Fields, OfLayersHaveDepthAndActivationsWhereTheyWereAskedFor) {

@@ -273,6 +273,18 @@ TEST_F(Flows, WithStepsOfEachSampleGiveTheBitsOfTheSampleAlone) {
   }
 }
 
+TEST_F(Flows, NoticeAConditionThatIsChangedBeforeTheGradientIsTaken) {
+  for (const Trace trace : {Trace::exact, Trace::hutchinson_gaussian}) {
+    Flow flow(controlled(mlp({.features = {4, 4, 2}})), standard_normal(2),
+              {.solver = {.fused = false}, .trace = trace});
+    const Tensor x = torch::randn({5, 2});
+    Tensor condition = torch::randn({5, 2});
+    const Tensor loss = -flow->log_prob(x, condition).mean();
+    condition.add_(1);
+    EXPECT_THROW(loss.backward(), c10::Error);
+  }
+}
+
 TEST_F(Flows, SayWhatIsWrongInOneSentence) {
   const Density base = standard_normal(1, float64);
   const Tensor x = torch::zeros({3, 1}, float64);

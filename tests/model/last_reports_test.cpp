@@ -49,5 +49,34 @@ TEST(LastReports, AreSafeWhereSeveralThreadsSolveWithOneModel) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// For ThreadSanitizer, which sees a count that is written while it is read.
+TEST(LastReports, MayBeAskedForWhileAnotherThreadTakesTheGradient) {
+  torch::manual_seed(2);
+  const Tensor x = torch::randn({5, 2}), y = torch::randn({5, 2});
+  for (const bool fused : {true, false}) {
+    for (const Sensitivity& sensitivity : {Sensitivity(Discrete{}), Sensitivity(Adjoint{})}) {
+      NeuralOde ode(autonomous(mlp({.features = {2, 8, 2}})),
+                    {.solver = {.fused = fused}, .sensitivity = sensitivity});
+      std::atomic<bool> done = false;
+      std::int64_t before = 0, most = 0, shrunk = 0;
+      std::vector<Tensor> losses;
+      for (int i = 0; i < 10; ++i) losses.push_back(ode->loss(x, y));
+      std::thread reader([&] {
+        while (!done) {
+          const std::int64_t count = ode->report().backward_evaluations;
+          shrunk += count < before;
+          before = count, most = std::max(most, count);
+        }
+      });
+      for (const Tensor& loss : losses) backward(loss);
+      done = true;
+      reader.join();
+      EXPECT_EQ(shrunk, 0);
+      EXPECT_GE(ode->report().backward_evaluations, most);
+      EXPECT_GT(ode->report().backward_evaluations, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fathom::testing

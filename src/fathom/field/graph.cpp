@@ -37,15 +37,34 @@ GraphLinearImpl::GraphLinearImpl(std::int64_t inputs, std::int64_t outputs, Tens
   require(adjacency_.dim() == 2 && adjacency_.size(0) == adjacency_.size(1),
           "an adjacency must be square, got shape ", adjacency_.sizes());
   register_module("linear", linear_);
+  convert_adjacency();
+}
+
+void GraphLinearImpl::convert_adjacency() {
+  converted_ = adjacency_.to(linear_->weight.device(), linear_->weight.scalar_type());
+}
+
+void GraphLinearImpl::to(torch::Device device, torch::Dtype type, bool non_blocking) {
+  Module::to(device, type, non_blocking);
+  convert_adjacency();
+}
+
+void GraphLinearImpl::to(torch::Dtype type, bool non_blocking) {
+  Module::to(type, non_blocking);
+  convert_adjacency();
+}
+
+void GraphLinearImpl::to(torch::Device device, bool non_blocking) {
+  Module::to(device, non_blocking);
+  convert_adjacency();
 }
 
 Tensor GraphLinearImpl::forward(const Tensor& h) {
   require(h.dim() == 2 && h.size(0) == adjacency_.size(0), "a graph of ", adjacency_.size(0),
           " nodes needs a state of shape (nodes, features), got ", h.sizes());
-  if (adjacency_.scalar_type() != h.scalar_type() || adjacency_.device() != h.device()) {
-    adjacency_ = adjacency_.to(h.device(), h.scalar_type());
-  }
-  return torch::mm(adjacency_, torch::matmul(h, linear_->weight.t())) + linear_->bias;
+  const bool fits = converted_.scalar_type() == h.scalar_type() && converted_.device() == h.device();
+  const Tensor adjacency = fits ? converted_ : adjacency_.to(h.device(), h.scalar_type());
+  return torch::mm(adjacency, torch::matmul(h, linear_->weight.t())) + linear_->bias;
 }
 
 std::shared_ptr<torch::nn::Module> GraphLinearImpl::clone(
@@ -54,6 +73,7 @@ std::shared_ptr<torch::nn::Module> GraphLinearImpl::clone(
   auto copy = std::make_shared<GraphLinearImpl>(options.in_features(), options.out_features(), adjacency_);
   copy->linear_ = copy->replace_module(
       "linear", std::dynamic_pointer_cast<torch::nn::LinearImpl>(linear_->clone(device)));
+  copy->convert_adjacency();
   return copy;
 }
 

@@ -21,12 +21,19 @@ class GraphLinearImpl : public torch::nn::Module {
  public:
   GraphLinearImpl(std::int64_t inputs, std::int64_t outputs, Tensor adjacency);
   Tensor forward(const Tensor& h);
+  void to(torch::Device device, torch::Dtype type, bool non_blocking = false) override;
+  void to(torch::Dtype type, bool non_blocking = false) override;
+  void to(torch::Device device, bool non_blocking = false) override;
   std::shared_ptr<torch::nn::Module> clone(
       const torch::optional<torch::Device>& device = torch::nullopt) const override;
 
  private:
   torch::nn::Linear linear_;
+  void convert_adjacency();
+
   Tensor adjacency_;  // sparse (nodes, nodes); not registered as a buffer: `to(dtype)` fails on sparse ones
+  Tensor
+      converted_;  // the same, of the type and on the device of the layer; forward() only reads it, in any thread
 };
 TORCH_MODULE(GraphLinear);
 

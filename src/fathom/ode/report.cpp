@@ -42,10 +42,9 @@ SolveReport mean_of(const std::vector<SolveReport>& reports) {
     mean.limits.resolution = resolution;
   }
   const std::int64_t count = std::int64_t(reports.size());
-  for (std::int64_t* total :
-       {&mean.evaluations, &mean.backward_evaluations, &mean.scouting, &mean.accepted, &mean.rejected}) {
-    *total = (*total + count - 1) / count;
-  }
+  const auto share = [count](auto& total) { total = (total + count - 1) / count; };
+  share(mean.evaluations), share(mean.backward_evaluations), share(mean.scouting);
+  share(mean.accepted), share(mean.rejected);
   return mean;
 }
 

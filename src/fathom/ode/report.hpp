@@ -1,6 +1,7 @@
 /// What a solve cost: counted, not estimated.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,9 +10,30 @@
 
 namespace fathom::ode {
 
+/// A number that one thread may read while others add to it.
+class Counter {
+ public:
+  Counter(std::int64_t count = 0) : count_(count) {}  // NOLINT: a count is a number
+  Counter(const Counter& other) : Counter(std::int64_t(other)) {}
+  Counter& operator=(const Counter& other) { return *this = std::int64_t(other); }
+  Counter& operator=(std::int64_t count) {
+    count_.store(count, std::memory_order_relaxed);
+    return *this;
+  }
+  Counter& operator+=(std::int64_t more) {
+    count_.fetch_add(more, std::memory_order_relaxed);
+    return *this;
+  }
+  operator std::int64_t() const { return count_.load(std::memory_order_relaxed); }  // NOLINT
+
+ private:
+  std::atomic<std::int64_t> count_;
+};
+
 struct SolveReport {
-  std::int64_t evaluations = 0;           ///< of the field, forwards
-  std::int64_t backward_evaluations = 0;  ///< of the field and its vector-Jacobian product, for gradients
+  std::int64_t evaluations = 0;  ///< of the field, forwards
+  /// Of the field and its vector-Jacobian product, for gradients. Grows after the solve, in whichever thread takes them.
+  Counter backward_evaluations = 0;
   std::int64_t scouting = 0;  ///< of the evaluations forwards, those that looked ahead for a blow-up
   std::int64_t accepted = 0;
   std::int64_t rejected = 0;
