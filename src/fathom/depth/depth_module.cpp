@@ -4,6 +4,13 @@
 
 namespace fathom {
 
+std::string short_name(const torch::nn::Module& module) {
+  std::string name = module.name();
+  if (const auto colon = name.rfind(':'); colon != std::string::npos) name = name.substr(colon + 1);
+  if (name.ends_with("Impl")) name.resize(name.size() - 4);
+  return name;
+}
+
 void check_depth(const Tensor& s, const Tensor& like) {
   require(s.dim() == 0 || (s.dim() == 1 && like.dim() >= 1 && s.size(0) == like.size(0)),
           "depth must be a scalar or one value a sample (", like.dim() > 0 ? like.size(0) : 1,
@@ -41,17 +48,31 @@ void check_features(const torch::nn::Module& layer, const Tensor& h, std::size_t
   }
 }
 
+/// Likewise for types, once torch has refused them.
+void check_types(const torch::nn::Module& layer, const Tensor& h, std::size_t place) {
+  for (const Tensor& parameter : layer.parameters()) {
+    require(!parameter.is_floating_point() || parameter.scalar_type() == h.scalar_type(), "layer ", place,
+            " (", short_name(layer), ") has ", parameter.scalar_type(), ", got ", h.scalar_type(),
+            "; convert the model or what it is given with `to()`");
+  }
+}
+
 }  // namespace
 
 Tensor DepthSequentialImpl::forward(const Tensor& s, const Tensor& h) {
   Tensor value = h;
   for (std::size_t place = 0; place < entries_.size(); ++place) {
     Entry& entry = entries_[place];
-    if (entry.varying) {
-      value = entry.varying->forward(s, value);
-    } else {
-      check_features(*entry.plain.ptr(), value, place);
-      value = entry.plain.forward(value);
+    try {
+      if (entry.varying) {
+        value = entry.varying->forward(s, value);
+      } else {
+        check_features(*entry.plain.ptr(), value, place);
+        value = entry.plain.forward(value);
+      }
+    } catch (const c10::Error&) {
+      check_types(entry.varying ? *entry.varying : *entry.plain.ptr(), value, place);
+      throw;
     }
   }
   return value;

@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace fathom {
@@ -22,6 +23,9 @@ class DepthModule : public torch::nn::Module {
   /// Depths at which the layer's parameters jump.
   virtual std::vector<double> break_points() const { return {}; }
 };
+
+/// The type of a module without namespace and `Impl`: "Linear".
+std::string short_name(const torch::nn::Module& module);
 
 /// Throws unless depth is a scalar or has one value for each sample of `like`.
 void check_depth(const Tensor& s, const Tensor& like);
@@ -69,6 +73,9 @@ class DepthSequential : public torch::nn::ModuleHolder<DepthSequentialImpl> {
  public:
   using torch::nn::ModuleHolder<DepthSequentialImpl>::ModuleHolder;
   DepthSequential() : ModuleHolder(std::make_shared<DepthSequentialImpl>()) {}
+  // A holder is a pointer: a constant one may point to what is not. A lambda has only constant copies, unless it is `mutable`.
+  DepthSequentialImpl* operator->() const { return ptr().get(); }
+  DepthSequentialImpl& operator*() const { return *ptr(); }
 };
 
 }  // namespace fathom

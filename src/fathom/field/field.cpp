@@ -1,5 +1,7 @@
 #include "fathom/field/field.hpp"
 
+#include <algorithm>
+
 #include "fathom/field/fields.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/tensor/torch_version.hpp"
@@ -13,11 +15,12 @@ std::shared_ptr<DepthModule> copy_of(const std::shared_ptr<DepthModule>& module,
   return module ? std::dynamic_pointer_cast<DepthModule>(module->clone(device)) : nullptr;
 }
 
-/// [z, u] or z + u on the feature axis.
+/// [z, u] or z + u on the feature axis, which is the only one of a state without batch.
 Tensor joined(const Tensor& z, const Tensor& u, ControlEntry entry) {
-  require(u.dim() == z.dim() && u.size(0) == z.size(0), "the control must have the batch of the state ",
-          z.sizes(), ", got shape ", u.sizes());
-  if (entry == ControlEntry::concatenation) return torch::cat({z, u}, 1);
+  const bool has_batch = z.dim() != 1;
+  require(u.dim() == z.dim() && (!has_batch || u.size(0) == z.size(0)),
+          "the control must have the batch of the state ", z.sizes(), ", got shape ", u.sizes());
+  if (entry == ControlEntry::concatenation) return torch::cat({z, u}, has_batch ? 1 : 0);
   require(u.sizes() == z.sizes(), "a control that is added must have the shape of the state ", z.sizes(),
           ", got ", u.sizes(), "; embed it, or concatenate");
   return z + u;
@@ -30,7 +33,53 @@ void collect_parameters(const torch::nn::Module& module, std::vector<Tensor>& pa
   for (const auto& child : module.children()) collect_parameters(*child, parameters);
 }
 
+bool is_among(const std::vector<Tensor>& tensors, const Tensor& wanted) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const Tensor& tensor) { return tensor.is_same(wanted); });
+}
+
+/// Makes tensors that a function reads the module's parameters, unless they are already. Returns those that cannot be: what is
+/// computed from other tensors has its gradient there.
+std::vector<Tensor> adopt(torch::nn::Module& module, const std::string& name,
+                          const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> known, computed;
+  collect_parameters(module, known);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    require(parameters[i].defined(), "`parameters` must be tensors, got an undefined one at place ", i);
+    if (is_among(known, parameters[i])) continue;
+    known.push_back(parameters[i]);
+    if (parameters[i].is_leaf())
+      module.register_parameter(text(name, "_", i), parameters[i], parameters[i].requires_grad());
+    else
+      computed.push_back(parameters[i]);
+  }
+  return computed;
+}
+
 }  // namespace
+
+std::shared_ptr<torch::nn::Module> FieldModule::clone(const torch::optional<torch::Device>&) const {
+  throw Error(text("a field of type ", name(), " cannot be cloned; override clone() with `return filled(",
+                   "std::make_shared<", name(), ">(...), device);`"));
+}
+
+std::shared_ptr<FieldModule> FieldModule::filled(std::shared_ptr<FieldModule> fresh,
+                                                 const torch::optional<torch::Device>& device) const {
+  const auto fill = [&](auto to, const auto& from) {
+    for (const auto& item : from) {
+      Tensor* tensor = to.find(item.key());
+      require(tensor != nullptr && tensor->sizes() == item.value().sizes(), "the copy of a field must have ",
+              item.key(), " of shape ", item.value().sizes(), ", got ",
+              tensor ? text("shape ", tensor->sizes()) : "none");
+      tensor->set_data(item.value().detach().clone().to(device.value_or(item.value().device())));
+      tensor->set_requires_grad(item.value().requires_grad());
+    }
+  };
+  fill(fresh->named_parameters(), named_parameters());
+  fill(fresh->named_buffers(), named_buffers());
+  fresh->train(is_training());
+  return fresh;
+}
 
 std::vector<Tensor> parameters_of(const FieldModule& field) {
   std::vector<Tensor> parameters;
@@ -76,13 +125,15 @@ std::shared_ptr<torch::nn::Module> ControlledField::clone(
 DrivenField::DrivenField(std::shared_ptr<DepthModule> net_, Signal signal_, ControlEntry entry_)
     : net(register_module("net", std::move(net_))), signal(std::move(signal_)), entry(entry_) {
   require(bool(signal.value), "a driven field needs a signal u(s), got none");
+  extra = adopt(*this, "signal", signal.parameters);
 }
 
 Tensor DrivenField::rate(const Tensor& s, const Tensor&, const Tensor& z) {
   Tensor u = signal.value(s);
   // One signal for the whole batch may leave the batch axis out or have it of size 1.
+  const bool has_batch = z.dim() >= 2;
   if (u.dim() == z.dim() - 1) u = u.unsqueeze(0);
-  if (u.dim() == z.dim() && u.size(0) == 1) {
+  if (has_batch && u.dim() == z.dim() && u.size(0) == 1) {
     std::vector<std::int64_t> shape = u.sizes().vec();
     shape[0] = z.size(0);
     u = u.expand(shape);
@@ -97,6 +148,10 @@ std::vector<double> DrivenField::break_points() const {
 }
 
 std::shared_ptr<torch::nn::Module> DrivenField::clone(const torch::optional<torch::Device>& device) const {
+  if (!signal.parameters.empty())
+    throw Error(
+        "a field driven by a signal with parameters cannot be cloned: they belong to the signal's function; "
+        "write the field as a FieldModule");
   return std::make_shared<DrivenField>(copy_of(net, device), signal, entry);
 }
 
@@ -162,6 +217,11 @@ std::shared_ptr<torch::nn::Module> ApproximationField::clone(
 
 FunctionField::FunctionField(OwnField field_) : field(std::move(field_)) {
   require(bool(field.rate), "an own field needs a `rate` function, got none");
+  for (std::size_t i = 0; i < field.modules.size(); ++i) {
+    require(field.modules[i].ptr() != nullptr, "`modules` must not be empty, got an empty one at place ", i);
+    register_module(text("module_", i), field.modules[i].ptr());
+  }
+  extra = adopt(*this, "parameter", field.parameters);
 }
 
 Tensor FunctionField::rate(const Tensor& s, const Tensor& x, const Tensor& z) {
@@ -173,7 +233,7 @@ Tensor FunctionField::rate(const Tensor& s, const Tensor& x, const Tensor& z) {
 std::shared_ptr<torch::nn::Module> FunctionField::clone(const torch::optional<torch::Device>&) const {
   throw Error(
       "a field made of a function cannot be cloned: its tensors belong to the function; write it as a "
-      "module");
+      "FieldModule");
 }
 
 Field autonomous(const Net& net) { return std::make_shared<NetField>(net.module()); }

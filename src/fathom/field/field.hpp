@@ -6,6 +6,9 @@
 ///   Field second     = higher_order(controlled(net), 2);          // z_q' = z_p, z_p' = f
 ///
 /// A field knows nothing of solvers. The feature axis is axis 1.
+///
+/// `rate` must be a pure function: the same s, x and z give the same rate, and nothing that it is given is changed. Gradients
+/// evaluate it again at the states of the solve. What is random (dropout in training mode) must be drawn before the solve.
 #pragma once
 
 #include <functional>
@@ -19,11 +22,11 @@ namespace fathom {
 
 class FieldModule : public torch::nn::Module {
  public:
-  /// f(s, x, z). Depth is a float64 scalar or one value a sample; x may be undefined where it is not used.
+  /// f(s, x, z). Depth is a float64 scalar or one value a sample; x is undefined unless is_controlled().
   virtual Tensor rate(const Tensor& s, const Tensor& x, const Tensor& z) = 0;
 
   virtual std::vector<double> break_points() const { return {}; }
-  /// Does the field read x?
+  /// Does the field read x? Only then it gets it, and only then x has a gradient.
   virtual bool is_controlled() const { return false; }
   /// Tensors besides the module's own parameters that may want a gradient.
   virtual std::vector<Tensor> extra_parameters() const { return {}; }
@@ -32,6 +35,15 @@ class FieldModule : public torch::nn::Module {
       const torch::optional<torch::Device>& device = torch::nullopt) const {
     return std::dynamic_pointer_cast<FieldModule>(clone(device));
   }
+  /// Throws: only a subclass can make another one of itself. It needs one line:
+  ///   return filled(std::make_shared<Mine>(what, it, is, made, of), device);
+  std::shared_ptr<torch::nn::Module> clone(
+      const torch::optional<torch::Device>& device = torch::nullopt) const override;
+
+ protected:
+  /// `fresh`, which is made like this field, with the numbers of this field's parameters and buffers.
+  std::shared_ptr<FieldModule> filled(std::shared_ptr<FieldModule> fresh,
+                                      const torch::optional<torch::Device>& device) const;
 };
 
 using Field = std::shared_ptr<FieldModule>;
@@ -101,12 +113,28 @@ Field linear_reflection(double theta = 1);
 /// z = (z_x, z_a): z_x' = 0, z_a' = net(z_x), so that z_a(1) = net(x) when it starts at 0.         (M13)
 Field approximation(const Net& net, std::int64_t inputs);
 
-/// A user's own function. Tensors it depends on that want a gradient are listed.
+/// Any module that an own field calls.
+class OwnModule {
+ public:
+  template <class Module>
+  OwnModule(const torch::nn::ModuleHolder<Module>& module) : module_(module.ptr()) {}   // NOLINT: any will do
+  OwnModule(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}  // NOLINT
+  const std::shared_ptr<torch::nn::Module>& ptr() const { return module_; }
+
+ private:
+  std::shared_ptr<torch::nn::Module> module_;
+};
+
+/// A user's own function, with all that it learns: `modules` that it calls, and other tensors that want a gradient. Both become the
+/// field's, so that optimisers, fit(), save_module() and to() find them.
+///   own_field({.rate = [net](const Tensor& s, const Tensor&, const Tensor& z) { return net->forward(s, z) - z; }, .modules = {net}});
+/// A lambda that calls a module of torch's own (torch::nn::Linear, ...) must be `mutable`.
 struct OwnField {
   std::function<Tensor(const Tensor& s, const Tensor& x, const Tensor& z)> rate;
   std::vector<Tensor> parameters = {};
+  std::vector<OwnModule> modules = {};
   std::vector<double> break_points = {};
-  bool controlled = false;
+  bool controlled = false;  ///< does `rate` read x?
 };
 Field own_field(const OwnField& field);
 

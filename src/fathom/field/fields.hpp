@@ -33,12 +33,13 @@ struct DrivenField : FieldModule {
   DrivenField(std::shared_ptr<DepthModule> net, Signal signal, ControlEntry entry);
   Tensor rate(const Tensor& s, const Tensor& x, const Tensor& z) override;
   std::vector<double> break_points() const override;
-  std::vector<Tensor> extra_parameters() const override { return signal.parameters; }
+  std::vector<Tensor> extra_parameters() const override { return extra; }
   std::shared_ptr<torch::nn::Module> clone(const OptionalDevice& device = torch::nullopt) const override;
 
   std::shared_ptr<DepthModule> net;
   Signal signal;
   ControlEntry entry;
+  std::vector<Tensor> extra;  ///< parameters of the signal that are computed, and so belong to no module
 };
 
 struct HigherOrderField : FieldModule {
@@ -78,10 +79,11 @@ struct FunctionField : FieldModule {
   Tensor rate(const Tensor& s, const Tensor& x, const Tensor& z) override;
   std::vector<double> break_points() const override { return field.break_points; }
   bool is_controlled() const override { return field.controlled; }
-  std::vector<Tensor> extra_parameters() const override { return field.parameters; }
+  std::vector<Tensor> extra_parameters() const override { return extra; }
   std::shared_ptr<torch::nn::Module> clone(const OptionalDevice& device = torch::nullopt) const override;
 
   OwnField field;
+  std::vector<Tensor> extra;  ///< parameters that are computed, and so belong to no module
 };
 
 }  // namespace fathom

@@ -173,13 +173,6 @@ class Lowering {
     side == Side::end ? network.append(features) : network.prepend(features);
   }
 
-  static std::string short_name(const torch::nn::Module& layer) {
-    std::string name = layer.name();
-    if (const auto colon = name.rfind(':'); colon != std::string::npos) name = name.substr(colon + 1);
-    if (name.ends_with("Impl")) name.resize(name.size() - 4);
-    return name;
-  }
-
   fused::Matrix matrix_of(const Tensor& weight, const Tensor& bias, const DepthBasis* basis) {
     const std::int64_t axis = basis ? 1 : 0;
     const std::int64_t functions = basis ? std::int64_t(basis->size) : 1;

@@ -1,6 +1,8 @@
 #include "fathom/model/flow.hpp"
 
 #include "fathom/field/lower.hpp"
+#include "fathom/field/rate_of.hpp"
+#include "fathom/model/inputs.hpp"
 #include "fathom/model/one_by_one.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/model/trace.hpp"
@@ -50,14 +52,9 @@ VectorField FlowImpl::vector_field(const Tensor& control, const Tensor& start, C
   VectorField vector_field{
       .rate = {}, .parameters = parameters_of(*field_), .break_points = field_->break_points()};
   vector_field.sources = vector_field.parameters;
-  Tensor seen = control;
-  if (control.defined() && control.requires_grad()) {
-    if (!std::holds_alternative<Unrolled>(options_.sensitivity)) seen = control.detach().requires_grad_();
-    vector_field.parameters.push_back(seen);
-    vector_field.sources.push_back(control);
-  }
+  const Tensor seen = add_input(vector_field, control, options_.sensitivity);
   vector_field.rate = [field = field_, seen](const Tensor& s, const Tensor& z) {
-    return field->rate(s, seen, z);
+    return rate_of(*field, s, seen, z);
   };
   const bool with_divergence = carries == Carries::state_and_divergence;
   if (options_.solver.fused) {
@@ -156,7 +153,9 @@ VectorField FlowImpl::field_with_jacobian(const Tensor& x) const {
   const Tensor u = x.requires_grad() ? both.parameters.back() : x;
   both.rate = [field = field_, u, batch, d](const Tensor& s, const Tensor& state) {
     const Tensor z = state.narrow(1, 0, d), J = state.narrow(1, d, d * d).view({batch, d, d});
-    const auto rate = [&](const Tensor& at, const Tensor& control) { return field->rate(s, control, at); };
+    const auto rate = [&](const Tensor& at, const Tensor& control) {
+      return rate_of(*field, s, control, at);
+    };
     const Jacobians f = jacobians(rate, z, u);
     return torch::cat({f.rate, (torch::matmul(f.state, J) + f.control).reshape({batch, d * d})}, 1);
   };

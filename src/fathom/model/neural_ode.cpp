@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fathom/field/rate_of.hpp"
+#include "fathom/model/inputs.hpp"
 #include "fathom/model/one_by_one.hpp"
 #include "fathom/sensitivity/end_loss.hpp"
 #include "fathom/sensitivity/fused_solve.hpp"
@@ -10,22 +12,6 @@
 namespace fathom {
 
 namespace {
-
-bool keeps_graph(const Sensitivity& sensitivity) { return std::holds_alternative<Unrolled>(sensitivity); }
-
-/// Adds a tensor that the field reads besides its weights. It may be the output of other layers, even of this very module:
-/// the field then sees a copy that is a leaf, and its gradient goes on to the original.
-Tensor add_input(VectorField& field, const Tensor& input, const Sensitivity& sensitivity) {
-  if (!input.defined()) return input;
-  if (!input.requires_grad()) {
-    field.constants.push_back(input);
-    return input;
-  }
-  const Tensor seen = keeps_graph(sensitivity) ? input : input.detach().requires_grad_();
-  field.parameters.push_back(seen);
-  field.sources.push_back(input);
-  return seen;
-}
 
 std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> joined(
     const std::vector<RunningLoss>& losses, const Tensor& x) {
@@ -127,7 +113,7 @@ VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& contr
   if (!scale.defined()) {
     vector_field.break_points = field_->break_points();
     vector_field.rate = [field = field_, seen_control](const Tensor& s, const Tensor& z) {
-      return field->rate(s, seen_control, z);
+      return rate_of(*field, s, seen_control, z);
     };
     if (!options_.running_losses.empty())
       vector_field.running_loss = joined(options_.running_losses, seen_control);
@@ -137,14 +123,14 @@ VectorField NeuralOdeImpl::vector_field_of(const Tensor& z0, const Tensor& contr
     const Tensor seen_scale = add_input(vector_field, scale, options_.sensitivity);
     lowering.scale = seen_scale;
     vector_field.rate = [field = field_, seen_control, seen_scale](const Tensor& tau, const Tensor& z) {
-      const Tensor rate = field->rate(seen_scale.to(torch::kFloat64) * tau, seen_control, z);
+      const Tensor rate = rate_of(*field, seen_scale.to(torch::kFloat64) * tau, seen_control, z);
       return rate * depth_like(seen_scale, rate).to(rate.scalar_type());
     };
     if (!options_.running_losses.empty()) {
       const auto loss = joined(options_.running_losses, seen_control);
       vector_field.running_loss = [=, field = field_](const Tensor& tau, const Tensor& z, const Tensor&) {
         const Tensor s = seen_scale.to(torch::kFloat64) * tau;
-        const Tensor value = loss(s, z, field->rate(s, seen_control, z));
+        const Tensor value = loss(s, z, rate_of(*field, s, seen_control, z));
         return value * depth_like(seen_scale, value).to(value.scalar_type());
       };
     }
@@ -240,7 +226,7 @@ Tensor NeuralOdeImpl::loss_in_one_piece(const VectorField& field, const Tensor& 
 }
 
 Tensor NeuralOdeImpl::rate(double s, const Tensor& x, const Tensor& z) {
-  return field_->rate(torch::scalar_tensor(s, torch::kFloat64), x, z);
+  return rate_of(*field_, torch::scalar_tensor(s, torch::kFloat64), x, z);
 }
 
 std::shared_ptr<torch::nn::Module> NeuralOdeImpl::clone(const torch::optional<torch::Device>& device) const {

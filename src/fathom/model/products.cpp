@@ -1,15 +1,27 @@
 #include "fathom/model/products.hpp"
 
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include "fathom/tensor/torch_version.hpp"
+
 namespace fathom {
 
 namespace {
+
+/// Where a graph begins that ends in no parameter.
+struct Beginning : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+};
 
 /// A place in the graph for a derivative with respect to one argument alone. Forwards a solve runs without graph and gives
 /// plain tensors; then the product needs a graph of its own, for itself only. With a graph the arguments may depend on
 /// each other (an unrolled z on its control x), and a derivative with respect to x itself would count that way too.
 Tensor argument(const Tensor& value) {
   if (!value.defined()) return value;
-  return value.requires_grad() ? value.view_as(value) : value.detach().requires_grad_();
+  if (value.requires_grad()) return value.view_as(value);
+  Tensor fresh = value.detach();
+  torch::autograd::set_history(fresh, make_node<Beginning>());
+  return fresh;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "fathom/model/regularizers.hpp"
 
 #include "fathom/depth/depth_layers.hpp"
+#include "fathom/field/rate_of.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/support/error.hpp"
 
@@ -47,7 +48,7 @@ RunningLoss jacobian_norm(const Field& field, const Tensor& probe) {
   return [=](const Tensor& s, const Tensor& x, const Tensor& z, const Tensor&) {
     require(probe.sizes() == z.sizes(), "the probe must have the shape of the state ", z.sizes(), ", got ",
             probe.sizes());
-    const auto rate = [&](const Tensor& at) { return field->rate(s, x, at); };
+    const auto rate = [&](const Tensor& at) { return rate_of(*field, s, x, at); };
     return squares_by_sample(vector_jacobian_product(rate, z, probe));
   };
 }

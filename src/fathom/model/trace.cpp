@@ -2,6 +2,7 @@
 
 #include "fathom/field/fields.hpp"
 #include "fathom/field/known_layers.hpp"
+#include "fathom/field/rate_of.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/support/error.hpp"
 
@@ -108,13 +109,13 @@ class Tangents {
 
 Tensor exact_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z) {
   require(z.dim() == 2, "an exact divergence needs a state of shape (batch, features), got ", z.sizes());
-  const auto rate = [&](const Tensor& at, const Tensor&) { return field->rate(s, x, at); };
+  const auto rate = [&](const Tensor& at, const Tensor&) { return rate_of(*field, s, x, at); };
   return jacobians(rate, z, {}).state.diagonal(0, 1, 2).sum(-1);
 }
 
 Tensor estimated_divergence(const Field& field, const Tensor& s, const Tensor& x, const Tensor& z,
                             const Tensor& probe) {
-  const auto rate = [&](const Tensor& at) { return field->rate(s, x, at); };
+  const auto rate = [&](const Tensor& at) { return rate_of(*field, s, x, at); };
   return (vector_jacobian_product(rate, z, probe) * probe).flatten(1).sum(1);
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "fathom/fused/kernels.hpp"
+#include "fathom/support/error.hpp"
 #include "fathom/tensor/torch_version.hpp"
 
 namespace fathom {
@@ -21,6 +22,16 @@ bool is_plain(const Tensor& parameter) {
          (parameter.device().is_cpu() && !gradient.is_sparse() && parameter.is_contiguous() &&
           gradient.is_contiguous() && gradient.scalar_type() == type &&
           (type == torch::kFloat32 || type == torch::kFloat64));
+}
+
+void check_not_empty(const std::vector<OptimizerParamGroup>& groups) {
+  for (const OptimizerParamGroup& group : groups) {
+    if (!group.params().empty()) return;
+  }
+  throw InvalidArgument(
+      "the optimiser has no parameters to train, got an empty list; is what is to learn registered in a "
+      "module, "
+      "or given to own_field() in `modules` or `parameters`?");
 }
 
 template <class Options> bool all_plain(std::vector<OptimizerParamGroup>& groups) {
@@ -107,6 +118,7 @@ void step_all(std::vector<OptimizerParamGroup>& groups, States& states, Decay de
 template <class State, class Options, class States, class ByTorch>
 Tensor step_with(torch::optim::Optimizer& optimizer, States& states,
                  const torch::optim::Optimizer::LossClosure& closure, Decay decay, const ByTorch& by_torch) {
+  check_not_empty(optimizer.param_groups());
   Tensor loss = {};
   if (closure) {
     const at::AutoGradMode with_graph(true);

@@ -1,5 +1,6 @@
 #include "fathom/train/fit.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iomanip>
@@ -8,6 +9,7 @@
 #include "fathom/ode/failure.hpp"
 #include "fathom/sensitivity/backward.hpp"
 #include "fathom/support/error.hpp"
+#include "fathom/support/not_finite.hpp"
 #include "fathom/train/checkpoint.hpp"
 #include "fathom/train/optimizer.hpp"
 #include "fathom/train/progress.hpp"
@@ -39,6 +41,17 @@ void check(const FitOptions& options) {
           options.validation.every);
   require(options.failure_limit >= 1, "`failure_limit` must be at least 1, got ", options.failure_limit);
   check(options.schedule);
+}
+
+void check_trainable(const torch::nn::Module& model) {
+  const std::vector<Tensor> parameters = model.parameters();
+  require(
+      !parameters.empty(), "a model of type ", model.name(),
+      " has no parameters to train; register them, or give them to own_field() in `modules` or `parameters`");
+  require(std::any_of(parameters.begin(), parameters.end(),
+                      [](const Tensor& parameter) { return parameter.requires_grad(); }),
+          "none of the ", parameters.size(),
+          " parameters of the model wants a gradient; call `requires_grad_()` on those to train");
 }
 
 class Fitting {
@@ -84,6 +97,9 @@ class Fitting {
       state_.before = std::move(start_);
       state_.caution = std::min(1.0, recovery * state_.caution);
       state_.failures_in_a_row = 0;
+    } catch (const NotFinite& failure) {
+      if (state_.before.empty()) throw;  // the data: no step has been taken yet
+      take_back(failure);
     } catch (const InvalidArgument&) {
       throw;  // nothing that another step could mend
     } catch (const Error& failure) { take_back(failure); }
@@ -92,12 +108,14 @@ class Fitting {
 
   void validate() {
     if (!options_.validation.figures || !is_validation_due()) return;
+    const auto say = [&](const Error& failure) {
+      progress_.say(text("validation after iteration ", state_.iteration, ": ", failure.what()));
+    };
     try {
       record_.validation = options_.validation.figures();
       require(!record_.validation.empty(), "a validation must give at least one figure");
-    } catch (const ode::SolveFailure& failure) {
-      progress_.say(text("validation after iteration ", state_.iteration, ": ", failure.what()));
-      return;
+    } catch (const ode::SolveFailure& failure) { return say(failure); } catch (const NotFinite& failure) {
+      return say(failure);
     }
     shown_ = record_.validation;
     if (record_.validation.front().second < state_.best_figure || state_.best.empty()) {
@@ -143,6 +161,9 @@ class Fitting {
       throw Error(text("the loss became ", figure, " in iteration ", state_.iteration + 1,
                        "; lower `learning_rate` or check the data for NaN"));
     }
+    require(value.requires_grad(),
+            "the loss must depend on a parameter that wants a gradient; is it computed ",
+            "without graph, or from another model?");
     backward(value);
     if (options_.largest_gradient > 0)
       torch::nn::utils::clip_grad_norm_(parameters_, options_.largest_gradient);
@@ -219,6 +240,7 @@ class Fitting {
 
 FitHistory fit(torch::nn::Module& model, const Loss& loss, const FitOptions& options) {
   check(options);
+  check_trainable(model);
   Fitting fitting(model, loss, options);
   while (fitting.goes_on()) {
     fitting.iterate();

@@ -1,5 +1,6 @@
 #include "fathom/train/inspection.hpp"
 
+#include "fathom/field/rate_of.hpp"
 #include "fathom/model/products.hpp"
 #include "fathom/support/error.hpp"
 
@@ -50,7 +51,7 @@ Stability stability_at(ModelImpl& model, double depth, const Tensor& x, const Te
   Jacobians f;
   {
     const torch::AutoGradMode with_graph(true);
-    f = jacobians([&](const Tensor& at, const Tensor&) { return model.field()->rate(s, x, at); }, z, {});
+    f = jacobians([&](const Tensor& at, const Tensor&) { return rate_of(*model.field(), s, x, at); }, z, {});
   }
   const Tensor eigenvalues = torch::linalg_eigvals(f.state.detach().to(torch::kFloat64));
   const Tensor growth = std::get<0>(torch::real(eigenvalues).max(1));

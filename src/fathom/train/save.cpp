@@ -15,6 +15,14 @@ std::map<std::string, Tensor> tensors_by_name(const torch::nn::Module& module) {
   return tensors;
 }
 
+/// A file without tensors would be no error by itself, but the weights that somebody expects in it are lost.
+void check_not_empty(const torch::nn::Module& module) {
+  require(
+      !module.parameters().empty() || !module.buffers().empty(), "a module of type ", module.name(),
+      " has no parameters and no buffers: there is nothing to save or load; register them, or give them to "
+      "own_field() in `modules` or `parameters`");
+}
+
 std::map<std::string, StoredTensor> stored_tensors(const torch::nn::Module& module) {
   std::map<std::string, StoredTensor> all;
   for (const auto& [name, tensor] : tensors_by_name(module)) all.emplace(name, stored(tensor));
@@ -61,10 +69,12 @@ LoadedModel load(const std::filesystem::path& path) {
 
 void save_module(const std::filesystem::path& path, const torch::nn::Module& module,
                  const std::map<std::string, std::string>& metadata) {
+  check_not_empty(module);
   write_safetensors(path, {.tensors = stored_tensors(module), .metadata = metadata});
 }
 
 void load_into(torch::nn::Module& module, const std::filesystem::path& path) {
+  check_not_empty(module);
   put_into(module, read_tensors(path), "`" + path.string() + "`");
 }
 
