@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fathom/sensitivity/backward_field.hpp"
+#include "fathom/sensitivity/field_rules.hpp"
 #include "fathom/sensitivity/stretches.hpp"
 
 namespace fathom {
@@ -26,10 +27,8 @@ Solver for_stretch(const Solver& solver, double stretch, double span) {
 double along_field(const ForwardPass& pass, std::size_t place, const Tensor& a) {
   const torch::NoGradGuard no_graph;
   const bool at_first = pass.depths[place] == pass.depths.front();
-  const double depth =
-      at_first ? inside_first(pass) : std::nextafter(pass.depths[place], pass.depths.front());
-  const Tensor rate =
-      pass.field.rate(torch::scalar_tensor(depth, torch::kFloat64), pass.states[std::int64_t(place)]);
+  const double depth = at_first ? inside_first(pass) : before(pass, pass.depths[place]);
+  const Tensor rate = rate_at(pass, depth, pass.states[std::int64_t(place)]);
   pass.report->backward_evaluations += 1;
   return (a * rate).sum().item<double>();
 }
@@ -37,6 +36,7 @@ double along_field(const ForwardPass& pass, std::size_t place, const Tensor& a) 
 Gradients backwards(const ForwardPass& pass, const Solver& solver, const BackwardField& field,
                     const Tensor& grad_states, const Wanted& wanted) {
   const torch::NoGradGuard no_graph;
+  check_pure(pass, before(pass, pass.depths.back()), pass.states[-1]);
   Gradients result = empty_gradients(pass, wanted);
   const auto stretch = [&](std::size_t place, double from, double to, const Solver& part, const Tensor& a) {
     const ForwardPass back =

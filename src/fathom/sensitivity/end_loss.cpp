@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fathom/sensitivity/backward.hpp"
+#include "fathom/sensitivity/field_rules.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/tensor/torch_version.hpp"
 
@@ -170,15 +171,17 @@ EndLossResult solve_for_loss(const VectorField& field, const Tensor& z0, const s
   const std::int64_t running = field.running_loss ? z0.size(0) * field.running_terms : 0;
   const Tensor start =
       running == 0 ? z0 : pack({z0, torch::zeros({running}, z0.options().requires_grad(false))});
-  FusedLoss answer = run_fused_loss({.field = field,
-                                     .start = start,
-                                     .batch = z0.size(0),
-                                     .depths = depths,
-                                     .solver = solver,
-                                     .how = how,
-                                     .end = end,
-                                     .wanted = wanted},
-                                    kept->take_solve());
+  FusedLoss answer = with_finite_start(z0, [&] {
+    return run_fused_loss({.field = field,
+                           .start = start,
+                           .batch = z0.size(0),
+                           .depths = depths,
+                           .solver = solver,
+                           .how = how,
+                           .end = end,
+                           .wanted = wanted},
+                          kept->take_solve());
+  });
   Tensor loss = scalar(answer.value, z0.scalar_type());
   if (wanted.of_solve || wanted.of_head) {
     sources.insert(sources.end(), end.parameters.begin(), end.parameters.end());

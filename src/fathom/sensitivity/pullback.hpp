@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "fathom/ode/with_site.hpp"
 #include "fathom/sensitivity/sensitivity.hpp"
 #include "fathom/tensor/engine.hpp"
 #include "fathom/tensor/flat_field.hpp"
@@ -24,9 +25,25 @@ struct ForwardPass {
   std::shared_ptr<SolveReport> report;
 };
 
-/// Where a field that jumps at the first depth is seen from the side of the solve.
+/// Where a field that jumps at the first depth, or at another one, is seen from the side of the solve.
 inline double inside_first(const ForwardPass& pass) {
   return std::nextafter(pass.depths.front(), pass.depths.back());
+}
+inline double before(const ForwardPass& pass, double depth) {
+  return std::nextafter(depth, pass.depths.front());
+}
+
+/// Where a way back stands, for what the field throws there.
+inline auto site_on_way_back(const ForwardPass& pass, double depth, double step = 0) {
+  return [&pass, depth, step] {
+    return ode::FailureSite{.depth = depth, .step = step, .evaluations = pass.report->backward_evaluations};
+  };
+}
+
+/// f(depth, y) of the flat field, outside of a step.
+inline Tensor rate_at(const ForwardPass& pass, double depth, const Tensor& y) {
+  return ode::with_site([&] { return pass.field.rate(torch::scalar_tensor(depth, torch::kFloat64), y); },
+                        site_on_way_back(pass, depth));
 }
 
 struct Wanted {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "fathom/sensitivity/field_rules.hpp"
 #include "fathom/sensitivity/fused_solve.hpp"
 #include "fathom/sensitivity/pullback.hpp"
 #include "fathom/support/error.hpp"
@@ -20,6 +21,7 @@ struct SolveRequest : torch::CustomClassHolder {
   std::vector<double> depths;
   std::string not_fused;                   // why; empty: the fused engine runs
   bool apart = false;                      // each sample with steps of its own
+  bool is_watched = false;                 // for tensors that are not listed
   ForwardPass pass = {};                   // filled by the forward pass
   std::unique_ptr<FusedSolve> fused = {};  // likewise
   std::vector<std::shared_ptr<SolveReport>> reports = {};
@@ -36,7 +38,7 @@ struct SolveRequest : torch::CustomClassHolder {
       fused = std::move(forward.solve);
       reports = std::move(forward.reports);
     } else {
-      pass = run_forward(field, start, depths, solver, keep);
+      pass = run_forward(is_watched ? watched(field) : field, start, depths, solver, keep);
       pass.report->not_fused = not_fused;
     }
   }
@@ -196,7 +198,11 @@ c10::intrusive_ptr<SolveRequest> request_for(const VectorField& field, const Ten
   require(field.sources.empty() || field.sources.size() == field.parameters.size(),
           "`sources` must be empty or one for each of the ", field.parameters.size(), " parameters, got ",
           field.sources.size());
-  request->not_fused = why_not_fused(field, z0, solver, sensitivity, is_differentiated(field, z0, depths));
+  const bool differentiated = is_differentiated(field, z0, depths);
+  // The graph of Unrolled is torch's own and ends in whatever the field reads.
+  request->is_watched =
+      torch::GradMode::is_enabled() && !(differentiated && std::holds_alternative<Unrolled>(sensitivity));
+  request->not_fused = why_not_fused(field, z0, solver, sensitivity, differentiated);
   return request;
 }
 
@@ -207,18 +213,21 @@ Solution answer(const c10::intrusive_ptr<SolveRequest>& request, const Tensor& z
     start = pack({z0, torch::zeros({request->field.parts[1].size()}, z0.options().requires_grad(false))});
   const std::vector<Tensor>& sources = sources_of(field);
   const bool differentiated = is_differentiated(field, z0, depths);
-  std::vector<Tensor> parts;
-  if (differentiated && !std::holds_alternative<Unrolled>(request->sensitivity)) {
-    check_independent(field.parameters);
-    parts = SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
-  } else {
+  const auto solved_parts = [&] {
+    if (differentiated && !std::holds_alternative<Unrolled>(request->sensitivity)) {
+      check_independent(field.parameters);
+      return SolveFunction::apply(start, depths, at::TensorList(sources), c10::IValue::make_capsule(request));
+    }
     if (differentiated) check_connected(field.parameters, sources);
     request->run(start, {.stages = request->solver.dense}, /*differentiated=*/false);
     const Tensor flat = differentiated ? unroll(request->pass, start, depths) : request->pass.states;
+    std::vector<Tensor> parts;
     for (std::size_t part = 0; part < request->field.parts.size(); ++part) {
       parts.push_back(unpack(flat, request->field.parts, part));
     }
-  }
+    return parts;
+  };
+  const std::vector<Tensor> parts = with_finite_start(z0, solved_parts);
 
   const ForwardPass& pass = request->pass;
   Solution solution{.depths = pass.depths, .states = parts[0], .shared_report = pass.report};

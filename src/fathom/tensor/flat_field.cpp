@@ -17,6 +17,41 @@ void check_rate(const Tensor& rate, const Tensor& z) {
           z.scalar_type(), ", got ", rate.scalar_type(), "; convert parameters and state to one type");
 }
 
+/// Grows with every change in place of the tensor.
+std::int64_t changes_of(const Tensor& tensor) {
+  return !tensor.defined() || tensor.is_inference() ? 0
+                                                    : std::int64_t(tensor._version());  // not counted there
+}
+
+/// Evaluates a field, which must leave what it is given as it is.
+class Untouched {
+ public:
+  explicit Untouched(const VectorField& field) : read_(field.parameters) {
+    read_.insert(read_.end(), field.constants.begin(), field.constants.end());
+  }
+
+  template <class Work> Tensor after(const Tensor& s, const Tensor& z, Work&& work) const {
+    const std::int64_t of_state = changes_of(s) + changes_of(z), of_others = changes_of_all();
+    Tensor value = work();
+    require(changes_of(s) + changes_of(z) == of_state,
+            "the field must not change its depth or state in place; use operations whose names do not end in "
+            "`_`, "
+            "or work on a copy, `z.clone()`");
+    require(changes_of_all() == of_others,
+            "the field must not change a parameter or its input x in place; compute a new tensor instead");
+    return value;
+  }
+
+ private:
+  std::int64_t changes_of_all() const {
+    std::int64_t changes = 0;
+    for (const Tensor& tensor : read_) changes += changes_of(tensor);
+    return changes;
+  }
+
+  std::vector<Tensor> read_;
+};
+
 std::vector<std::int64_t> loss_shape(const VectorField& field, const Tensor& z0) {
   std::vector<std::int64_t> shape;
   if (z0.dim() > 0) shape.push_back(z0.size(0));
@@ -49,21 +84,25 @@ FlatField flatten(const VectorField& field, const Tensor& z0) {
   const std::vector<std::int64_t> shape = z0.sizes().vec();
   flat.parts.push_back({.name = "z", .shape = shape});
   if (!field.running_loss) {
-    flat.rate = [rate = field.rate, shape](const Tensor& s, const Tensor& y) {
+    flat.rate = [rate = field.rate, untouched = Untouched(field), shape](const Tensor& s, const Tensor& y) {
       const Tensor z = y.reshape(shape);
-      const Tensor value = rate(s, z);
+      const Tensor value = untouched.after(s, z, [&] { return rate(s, z); });
       check_rate(value, z);
       return value.reshape(-1);
     };
     return flat;
   }
   flat.parts.push_back({.name = "running loss", .shape = loss_shape(field, z0)});
-  flat.rate = [field, parts = flat.parts](const Tensor& s, const Tensor& y) {
+  flat.rate = [field, untouched = Untouched(field), parts = flat.parts](const Tensor& s, const Tensor& y) {
     const Tensor z = unpack(y, parts, 0);
-    const Tensor value = field.rate(s, z);
-    check_rate(value, z);
-    const Tensor loss = checked_loss(field.running_loss(s, z, value), z, parts[1].shape);
-    return pack({value, loss});
+    return untouched.after(s, z, [&] {
+      const Tensor value = field.rate(s, z);
+      check_rate(value, z);
+      const std::int64_t of_rate = changes_of(value);
+      const Tensor loss = checked_loss(field.running_loss(s, z, value), z, parts[1].shape);
+      require(changes_of(value) == of_rate, "the running loss must not change the rate in place");
+      return pack({value, loss});
+    });
   };
   return flat;
 }
