@@ -304,6 +304,11 @@ TEST(ThrowingField, PassesErrorsOfTheLibraryAsTheyAre) {
   EXPECT_THROW(solve(strict, {1.0}, {.method = dopri5()}, {0.0, 1.0}), InvalidArgument);
 }
 
+TEST(ThrowingField, PassesTheWantOfMemoryAsItIs) {
+  const Rate large = [](double, const State&, State&) { throw std::bad_alloc(); };
+  EXPECT_THROW(solve(large, {1.0}, {.method = dopri5()}, {0.0, 1.0}), std::bad_alloc);
+}
+
 Caught too_many_steps(const Rate& rate, const ButcherTableau& method, double allowed, std::int64_t limit) {
   AdaptiveSteps steps = tolerance(allowed);
   steps.step_limit = limit;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -148,6 +149,39 @@ TEST(Fit, AWrongArgumentIsNotRetried) {
   EXPECT_EQ(calls, 1);
 }
 
+/// Training ends with an `Expected` at the first evaluation of a field that calls `raise`.
+template <class Expected, class Raise> void expect_no_second_call(Raise&& raise) {
+  torch::nn::Linear model(1, 1);
+  int calls = 0;
+  NeuralOde faulty(own_field({.rate = [&](const Tensor&, const Tensor&, const Tensor& z) {
+    calls += 1;
+    raise();
+    return -z;
+  }}));
+  const auto loss = [&](std::int64_t) { return faulty->forward(model->forward(torch::ones({2, 1}))).sum(); };
+  EXPECT_THROW(fit(*model, loss, {.quiet = true}), Expected);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Fit, AMistakeInTheFieldIsNotRetried) {
+  expect_no_second_call<ode::SolveFailure>([] { torch::ones({2, 3}).matmul(torch::ones({2, 3})); });
+  expect_no_second_call<ode::SolveFailure>([] { throw std::logic_error("not written yet"); });
+}
+
+TEST(Fit, TheWantOfMemoryIsNotRetriedAndKeepsItsType) {
+  expect_no_second_call<std::bad_alloc>([] { throw std::bad_alloc(); });
+}
+
+TEST(Fit, AMistakeInTheFieldOfAValidationIsNotPassedOver) {
+  torch::nn::Linear model(1, 1);
+  const auto loss = [&](std::int64_t) { return model->forward(torch::ones({1, 1})).square().sum(); };
+  const auto figures = []() -> Figures {
+    throw ode::SolveFailure(ode::FailureReason::field_threw, {}, "on purpose");
+  };
+  EXPECT_THROW(fit(*model, loss, {.validation = {.figures = figures, .every = 1}, .quiet = true}),
+               ode::SolveFailure);
+}
+
 TEST(Fit, AGradientThatIsTooLongIsScaledDown) {
   torch::nn::Linear model(torch::nn::LinearOptions(1, 1).bias(false));
   const double before = model->weight.item<double>();
@@ -182,6 +216,44 @@ TEST(Fit, EndsWithTheBestParametersWhenTheValidationGetsWorse) {
   EXPECT_EQ(history.iteration, 8);
   EXPECT_EQ(history.best_iteration, 5);
   EXPECT_EQ(model->weight.item<double>(), 5);
+}
+
+TEST(Fit, AValidationOfNaNIsNeverTheBest) {
+  for (const std::vector<double>& figures : {std::vector<double>{NAN, 3, 2, 1, NAN, 5}, {4, NAN, 1, NAN}}) {
+    torch::nn::Linear model(torch::nn::LinearOptions(1, 1).bias(false));
+    torch::nn::init::zeros_(model->weight);
+    std::size_t validation = 0;
+    // Each step adds 1 to the weight.
+    const auto history = fit(*model, [&](std::int64_t) { return -model->weight.sum(); },
+                             {.iterations = std::int64_t(figures.size()),
+                              .optimizer = Optimizer::sgd,
+                              .learning_rate = 1,
+                              .validation = {.figures = [&]() -> Figures {
+                                               return {{"figure", figures.at(validation++)}};
+                                             },
+                                             .every = 1,
+                                             .patience = 3},
+                              .quiet = true});
+    const auto best = std::find(figures.begin(), figures.end(), 1) - figures.begin() + 1;
+    EXPECT_EQ(history.best_iteration, best);
+    EXPECT_EQ(model->weight.item<double>(), double(best));
+  }
+}
+
+TEST(Fit, WithoutAValidationThatIsANumberTheLastParametersStay) {
+  torch::nn::Linear model(torch::nn::LinearOptions(1, 1).bias(false));
+  torch::nn::init::zeros_(model->weight);
+  const auto history = fit(*model, [&](std::int64_t) { return -model->weight.sum(); },
+                           {.iterations = 6,
+                            .optimizer = Optimizer::sgd,
+                            .learning_rate = 1,
+                            .validation = {.figures = []() -> Figures {
+                                             return {{"figure", NAN}};
+                                           },
+                                           .every = 1},
+                            .quiet = true});
+  EXPECT_FALSE(history.best_iteration);
+  EXPECT_EQ(model->weight.item<double>(), 6);
 }
 
 TEST(Fit, StopsWhenItsTimeIsUp) {
@@ -248,8 +320,9 @@ TEST(Fit, AResumedRunIsTheSameBitForBit) {
         EXPECT_TRUE(torch::equal(whole.model->parameters()[i], part.model->parameters()[i]));
     }
     ASSERT_EQ(losses.size(), whole.losses.size());
+    EXPECT_EQ(std::count_if(losses.begin(), losses.end(), [](double loss) { return std::isnan(loss); }), 1);
     for (std::size_t i = 0; i < losses.size(); ++i) {
-      EXPECT_TRUE(losses[i] == whole.losses[i] || std::isnan(losses[i]))
+      EXPECT_TRUE(losses[i] == whole.losses[i] || (std::isnan(losses[i]) && std::isnan(whole.losses[i])))
           << "optimiser " << int(optimizer) << ", iteration " << i + 1 << ": " << losses[i] << " and "
           << whole.losses[i];
     }

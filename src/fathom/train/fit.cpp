@@ -54,6 +54,14 @@ void check_trainable(const torch::nn::Module& model) {
           " parameters of the model wants a gradient; call `requires_grad_()` on those to train");
 }
 
+/// Whether a program is at fault and not a step, so that no other step would mend it.
+bool is_mistake(const Error& error) {
+  const auto* failure = dynamic_cast<const ode::SolveFailure*>(&error);
+  const bool is_number = dynamic_cast<const NotFinite*>(&error);  // a weight or a state left the numbers
+  return (dynamic_cast<const InvalidArgument*>(&error) && !is_number) ||
+         (failure && failure->reason == ode::FailureReason::field_threw);
+}
+
 class Fitting {
  public:
   Fitting(torch::nn::Module& model, const Loss& loss, const FitOptions& options)
@@ -97,12 +105,12 @@ class Fitting {
       state_.before = std::move(start_);
       state_.caution = std::min(1.0, recovery * state_.caution);
       state_.failures_in_a_row = 0;
-    } catch (const NotFinite& failure) {
-      if (state_.before.empty()) throw;  // the data: no step has been taken yet
+    } catch (const Error& failure) {
+      const bool is_data =
+          dynamic_cast<const NotFinite*>(&failure) && state_.before.empty();  // no step was taken yet
+      if (is_mistake(failure) || is_data) throw;
       take_back(failure);
-    } catch (const InvalidArgument&) {
-      throw;  // nothing that another step could mend
-    } catch (const Error& failure) { take_back(failure); }
+    }
     state_.iteration += 1;
   }
 
@@ -114,12 +122,15 @@ class Fitting {
     try {
       record_.validation = options_.validation.figures();
       require(!record_.validation.empty(), "a validation must give at least one figure");
-    } catch (const ode::SolveFailure& failure) { return say(failure); } catch (const NotFinite& failure) {
+    } catch (const ode::SolveFailure& failure) {
+      if (is_mistake(failure)) throw;
       return say(failure);
-    }
+    } catch (const NotFinite& failure) { return say(failure); }
     shown_ = record_.validation;
-    if (record_.validation.front().second < state_.best_figure || state_.best.empty()) {
-      state_.best_figure = record_.validation.front().second;
+    const double figure = record_.validation.front().second;
+    // NaN is never the best: no later figure would compare below it.
+    if (figure < state_.best_figure || (state_.best.empty() && !std::isnan(figure))) {
+      state_.best_figure = figure;
       state_.best_iteration = state_.iteration;
       state_.best = copies_of(tensors_of(model_));
     }

@@ -3,7 +3,8 @@
 ///   fit(*model, [&](std::int64_t) { return torch::mse_loss(model->forward(x), y); }, {.iterations = 500});
 ///
 /// An iteration whose solve fails, or whose loss is not finite, is no end: the parameters go back to where they were before
-/// the last step, the optimiser starts afresh, and the learning rate is halved until things go well again.
+/// the last step, the optimiser starts afresh, and the learning rate is halved until things go well again. Wrong arguments and
+/// exceptions of the field itself end the training at once: no other step would mend them.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ struct FitRecord {
   Figures validation = {};  ///< where this iteration ended with one
 };
 
-/// How the model does on data it is not trained on. The first figure is to be small: it decides which parameters are kept.
+/// How the model does on data it is not trained on. The first figure is to be small: it decides which parameters are kept, where it is a
+/// number and not NaN.
 struct Validation {
   std::function<Figures()> figures = {};
   std::int64_t every = 50;    ///< iterations
