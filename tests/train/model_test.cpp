@@ -9,6 +9,7 @@
 #include "fathom/runtime/model.hpp"
 #include "fathom/support/whole_file.hpp"
 #include "fathom/train/inspection.hpp"
+#include "fathom/train/stored.hpp"
 #include "train/specs.hpp"
 
 namespace fathom {
@@ -353,6 +354,54 @@ TEST(Inspection, works_for_every_kind_of_model) {
     EXPECT_EQ(found.layers.size(), spec.field.hidden.size() + 1) << name;
     for (const Stability& at : found.stability)
       EXPECT_TRUE(std::isfinite(at.worst_growth) && at.worst_growth >= at.mean_growth) << name;
+  }
+}
+
+TEST(Model, whose_file_holds_half_numbers_answers_as_without_torch) {
+  for (const torch::ScalarType type : {torch::kFloat16, torch::kBFloat16}) {
+    for (const auto& [name, spec] : testing_specs()) {
+      if (spec.field.depth.kind == DepthKind::hyper) continue;
+      torch::manual_seed(6);
+      Model model = build_model(spec);
+      const auto path = scratch(name + ".safetensors");
+      save(path, model);
+      TensorFile file = read_safetensors(path);
+      for (const auto& entry : model->named_parameters())
+        file.tensors[entry.key()] = stored(entry.value().to(type));
+      write_safetensors(path, file);
+      Model loaded = load(path).model;
+      for (const auto& entry : model->named_parameters()) {
+        const Tensor rounded = entry.value().to(type).to(entry.value().scalar_type());
+        EXPECT_TRUE(torch::equal(loaded->named_parameters()[entry.key()], rounded)) << name << entry.key();
+      }
+      const Tensor rows = torch::randn({5, spec.input_features()}, torch::kFloat64) * 2 + 1;
+      const std::span<const double> table(rows.data_ptr<double>(), std::size_t(rows.numel()));
+      const runtime::Model light = runtime::load(path);
+      const runtime::Answer expected =
+          spec.task == Task::series ? light.solve_times(table, {3.0, 3.1, 3.4}) : light.solve_rows(table);
+      const Tensor full = answers(loaded, rows);
+      const Tensor values = torch::tensor(expected.values, torch::kFloat64).view(full.sizes());
+      EXPECT_TRUE(torch::allclose(full, values, 1e-5, 1e-5)) << name << "\n" << full << values;
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST(Model, is_filled_from_a_state_dict_of_half_numbers) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 3), torch::nn::Linear(3, 1));
+  load_into(*net, std::filesystem::path(FATHOM_SOURCE_DIR) / "fuzz/corpus/state_dict/good-half.pt");
+  EXPECT_TRUE(torch::equal(net->named_parameters()["0.weight"],
+                           torch::tensor({{0.5, -1.0}, {0.0999755859375, 65504.0}, {2.0, 0.0}})));
+  EXPECT_TRUE(
+      torch::equal(net->named_parameters()["1.weight"],
+                   torch::tensor({{0.10009765625, 3e38, -2.0}}).to(torch::kBFloat16).to(torch::kFloat32)));
+}
+
+TEST(Model, of_half_numbers_is_stored_with_the_same_bits) {
+  for (const torch::ScalarType type :
+       {torch::kFloat16, torch::kBFloat16, torch::kInt8, torch::kInt16, torch::kBool}) {
+    const Tensor tensor = torch::arange(-3, 3, torch::kFloat32).to(type).view({2, 3});
+    EXPECT_TRUE(torch::equal(restored(stored(tensor)), tensor)) << type;
   }
 }
 

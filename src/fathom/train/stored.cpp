@@ -9,8 +9,10 @@ namespace fathom {
 namespace {
 
 constexpr std::pair<torch::ScalarType, DataType> types[] = {
-    {torch::kFloat32, DataType::f32}, {torch::kFloat64, DataType::f64}, {torch::kInt64, DataType::i64},
-    {torch::kInt32, DataType::i32},   {torch::kUInt8, DataType::u8},    {torch::kBool, DataType::boolean}};
+    {torch::kFloat32, DataType::f32},   {torch::kFloat64, DataType::f64}, {torch::kFloat16, DataType::f16},
+    {torch::kBFloat16, DataType::bf16}, {torch::kInt64, DataType::i64},   {torch::kInt32, DataType::i32},
+    {torch::kInt16, DataType::i16},     {torch::kInt8, DataType::i8},     {torch::kUInt8, DataType::u8},
+    {torch::kBool, DataType::boolean}};
 
 }  // namespace
 
