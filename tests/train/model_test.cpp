@@ -216,7 +216,12 @@ TEST(Model, files_that_are_not_models_are_refused) {
   const auto path = scratch(".safetensors");
   torch::nn::Linear linear(2, 3);
   save_module(path, *linear);
-  EXPECT_NE(complaint([&] { load(path); }).find("no description of a model"), std::string::npos);
+  for (const std::string& message :
+       {complaint([&] { load(path); }), complaint([&] { runtime::load(path); })}) {
+    EXPECT_NE(message.find("no description of a model"), std::string::npos) << message;
+    EXPECT_NE(message.find("saved by save_module(): weights alone"), std::string::npos) << message;
+    EXPECT_NE(message.find("build_model() + save() writes a model file"), std::string::npos) << message;
+  }
 
   ModelSpec spec = testing_specs().front().second;
   Model model = build_model(spec);

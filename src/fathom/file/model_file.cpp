@@ -50,8 +50,10 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& source) {
   TensorFile file = parse_safetensors(bytes, source);
   const auto found = file.metadata.find(spec_key);
   if (found == file.metadata.end())
-    throw Error(
-        text(source, " has tensors but no description of a model; it was not saved by `fathom train`"));
+    throw Error(text(
+        source,
+        " has tensors but no description of a model, like a file saved by save_module(): weights alone; ",
+        "build_model() + save() writes a model file, and so does `fathom train`"));
   try {
     ModelFile model{.spec = model_spec_from_json(found->second), .tensors = std::move(file.tensors)};
     check_tensors(model.spec, model.tensors);
