@@ -135,11 +135,6 @@ void choose_model(ModelSpec& spec, const TrainSettings& settings) {
     spec.head = value_named<HeadKind>("head", settings.head);
   if (spec.task != Task::series) spec.span = {.first = 0, .last = settings.depth};
   spec.precision = value_named<Precision>("precision", settings.precision);
-  require(spec.task != Task::series || spec.field.depth.kind == DepthKind::invariant,
-          "windows of a series start at different times, so its field must not depend on time: use `--field "
-          "invariant`, "
-          "got `",
-          settings.field, "`");
 }
 
 }  // namespace fathom::app

@@ -23,7 +23,8 @@ TEST(Inspect, shows_what_is_inside) {
 }
 
 TEST(Inspect, speaks_json_for_every_kind_of_model) {
-  for (const char* name : {"good-classes", "good-series", "good-density", "good-controlled", "good-hyper"}) {
+  for (const char* name :
+       {"good-classes", "good-series", "good-density", "good-controlled", "good-galerkin", "good-hyper"}) {
     const Outcome shown = run("inspect " + models + name + ".safetensors --json");
     ASSERT_EQ(shown.exit_code, 0) << shown.output;
     const auto document = nlohmann::json::parse(shown.output);

@@ -20,16 +20,21 @@ ModelSpec iris() {
 }
 
 ModelSpec series() {
-  return {
-      .task = Task::series,
-      .inputs = {"x", "y"},
-      .time = {.column = "t", .origin = 3, .unit = 0.25},
-      .augmentation = {.velocities = Velocities::learned},
-      .field = {.depth = {.kind = DepthKind::galerkin, .basis = BasisKind::chebyshev, .size = 3}, .order = 2},
-      .span = {.first = -1, .last = 4},
-      .solver = {.method = "rk4", .step_size = 0.1},
-      .head = HeadKind::none,
-      .precision = Precision::float64};
+  return {.task = Task::series,
+          .inputs = {"x", "y"},
+          .time = {.column = "t", .origin = 3, .unit = 0.25},
+          .augmentation = {.velocities = Velocities::learned},
+          .field = {.order = 2},
+          .span = {.first = -1, .last = 4},
+          .solver = {.method = "rk4", .step_size = 0.1},
+          .head = HeadKind::none,
+          .precision = Precision::float64};
+}
+
+ModelSpec galerkin() {
+  ModelSpec spec = iris();
+  spec.field.depth = {.kind = DepthKind::galerkin, .basis = BasisKind::chebyshev, .size = 3};
+  return spec;
 }
 
 std::string complaint(const std::function<void()>& work) {
@@ -40,7 +45,7 @@ std::string complaint(const std::function<void()>& work) {
 }
 
 TEST(ModelSpec, json_keeps_everything) {
-  for (const ModelSpec& spec : {iris(), series()}) {
+  for (const ModelSpec& spec : {iris(), series(), galerkin()}) {
     const ModelSpec again = model_spec_from_json(to_json(spec));
     EXPECT_EQ(again.task, spec.task);
     EXPECT_EQ(again.inputs, spec.inputs);
@@ -96,9 +101,13 @@ TEST(ModelSpec, layout_names_every_tensor_with_its_shape) {
   all.clear();
   for (const auto& [name, shape] : layout(series())) all += name + shape_text(shape) + " ";
   EXPECT_EQ(all,
-            "velocity.weight(2, 2) velocity.bias(2) field.1.weight(4, 32, 4) field.1.bias(4, 32) "
-            "field.2.weight(4, 2, 32) "
-            "field.2.bias(4, 2) ");
+            "velocity.weight(2, 2) velocity.bias(2) field.1.weight(32, 4) field.1.bias(32) "
+            "field.2.weight(2, 32) field.2.bias(2) ");
+  all.clear();
+  for (const auto& [name, shape] : layout(galerkin())) all += name + shape_text(shape) + " ";
+  EXPECT_EQ(all,
+            "field.1.weight(4, 16, 8) field.1.bias(4, 16) field.2.weight(4, 8, 16) field.2.bias(4, 8) "
+            "field.3.weight(4, 5, 8) field.3.bias(4, 5) head.weight(3, 5) head.bias(3) ");
 }
 
 TEST(ModelSpec, parts_that_do_not_fit_are_named) {
@@ -128,6 +137,21 @@ TEST(ModelSpec, parts_that_do_not_fit_are_named) {
   complains("leave the control out", series(),
             [](ModelSpec& s) { s.field.control = ControlKind::concatenation; });
   complains("no head, no augmentation", series(), [](ModelSpec& s) { s.task = Task::density; });
+}
+
+TEST(ModelSpec, a_series_has_a_field_that_does_not_depend_on_time) {
+  for (const DepthKind kind :
+       {DepthKind::concat, DepthKind::galerkin, DepthKind::stacked, DepthKind::hyper}) {
+    ModelSpec spec = series();
+    spec.field.depth = {.kind = kind, .size = kind == DepthKind::concat ? 0 : 2};
+    const std::string message = complaint([&] { check(spec); });
+    EXPECT_EQ(
+        message,
+        text("windows of a series start at different times, so its field must not depend on time: make it "
+             "invariant in depth, got ",
+             name_of(kind)));
+    EXPECT_EQ(complaint([&] { model_spec_from_json(to_json(spec)); }), message) << "a file says the same";
+  }
 }
 
 TEST(ModelSpec, bad_json_is_one_sentence) {

@@ -68,6 +68,11 @@ inline std::vector<std::pair<std::string, ModelSpec>> testing_specs() {
                         [](Spec& s) {
                           s.field.depth = {DepthKind::galerkin, BasisKind::chebyshev, 3};
                         })},
+      {"piecewise", with(numbers,
+                         [](Spec& s) {
+                           s.field.depth = {DepthKind::galerkin, BasisKind::piecewise_linear, 4};
+                           s.solver = {.method = "rk4", .step_size = 0.05};
+                         })},
       {"stacked", with(numbers,
                        [](Spec& s) {
                          s.field.depth = {DepthKind::stacked, BasisKind::fourier, 3},
@@ -87,11 +92,8 @@ inline std::vector<std::pair<std::string, ModelSpec>> testing_specs() {
                              [](Spec& s) {
                                s.augmentation = {AugmentationKind::input, 4}, s.head = HeadKind::linear;
                              })},
-      {"varying_series", with(series,
-                              [](Spec& s) {
-                                s.field.depth = {DepthKind::galerkin, BasisKind::piecewise_linear, 4};
-                                s.solver = {.method = "rk4", .step_size = 0.05};
-                              })},
+      {"series_of_fixed_steps",
+       with(series, [](Spec& s) { s.solver = {.method = "rk4", .step_size = 0.05}; })},
       {"apart", with(classes, [](Spec& s) { s.solver.steps_per_sample = true; })},
       {"series_apart", with(series, [](Spec& s) { s.solver.steps_per_sample = true; })},
       {"density_apart", with(density, [](Spec& s) { s.solver.steps_per_sample = true; })},

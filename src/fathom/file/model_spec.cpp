@@ -140,6 +140,10 @@ void check_field(const ModelSpec& spec) {
   const std::int64_t largest = !sized ? 0 : depth.kind == DepthKind::galerkin ? 256 : 10000;
   require(depth.size >= smallest && depth.size <= largest, "the size of a field that is ",
           name_of(depth.kind), " in depth must be from ", smallest, " to ", largest, ", got ", depth.size);
+  require(spec.task != Task::series || depth.kind == DepthKind::invariant,
+          "windows of a series start at different times, so its field must not depend on time: make it "
+          "invariant in depth, got ",
+          name_of(depth.kind));
   const bool has_control = field.control != ControlKind::none;
   require(!has_control || spec.task == Task::classification || spec.task == Task::regression, "a ",
           name_of(spec.task),
