@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "fathom/support/error.hpp"
-#include "support/gradients.hpp"
+#include "support/plain/problems.hpp"
 
 namespace fathom::testing {
 namespace {
@@ -240,9 +240,21 @@ TEST(Piecewise, LinesAreHatsOverTheirKnots) {
   EXPECT_EQ(basis.values(0.5), (std::vector<double>{0.75, 0.25, 0}));
   EXPECT_EQ(basis.values(2), (std::vector<double>{0, 1, 0}));
   EXPECT_EQ(basis.values(9), (std::vector<double>{0, 0, 1}));
-  EXPECT_EQ(basis.break_points, (std::vector<double>{2}));
+  EXPECT_EQ(basis.break_points, (std::vector<double>{0, 2, 4})) << "beyond the span values are held";
   EXPECT_EQ(basis.slopes(std::nextafter(2.0, 0.0)), (std::vector<double>{-0.5, 0.5, 0}));
   EXPECT_EQ(basis.slopes(2.0), (std::vector<double>{0, -0.5, 0.5}));
+}
+
+/// z' = (1 + psi(s)) z with psi a line from 0 to 1, flat beyond both ends of its span: z(2) = e^(3 + 1/2 + 1) z(-1).
+TEST(Piecewise, LinesKeepTheOrderOfASolveThatGoesBeyondTheirSpan) {
+  const DepthBasis basis = piecewise_linear({.pieces = 1});
+  const Rate rate = [&](double s, const State& z, State& f) { f[0] = (1 + basis.values(s)[1]) * z[0]; };
+  const auto error = [&](std::int64_t steps) {
+    const ode::Plan plan{
+        .method = ode::rk4(), .steps = ode::FixedSteps{.count = steps}, .break_points = basis.break_points};
+    return std::abs(solve(rate, {1.0}, plan, {-1.0, 2.0}).saved.back()[0] / std::exp(4.5) - 1);
+  };
+  EXPECT_NEAR(std::log2(error(40) / error(80)), 4, 0.2);  // neither has a step that ends at 0 or 1 by itself
 }
 
 TEST(OwnBasis, FindsItsSlopesWhenNoneAreGiven) {

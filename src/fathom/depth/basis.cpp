@@ -67,6 +67,7 @@ std::size_t piece_of(const DepthSpan& span, std::size_t pieces, double s) {
   return piece;
 }
 
+/// Where pieces meet.
 Values joints(const DepthSpan& span, std::size_t pieces) {
   Values points;
   for (std::size_t n = 1; n < pieces; ++n) points.push_back(knot(span, pieces, n));
@@ -384,6 +385,9 @@ DepthBasis piecewise_linear(const PieceOptions& options) {
   DepthBasis basis = functions_of("piecewise linear",
                                   {BasisKind::piecewise_linear, std::int32_t(options.pieces), options.span});
   basis.break_points = joints(options.span, options.pieces);
+  // The slope jumps at the ends as well, since values are held beyond them.
+  basis.break_points.insert(basis.break_points.begin(), options.span.first);
+  basis.break_points.push_back(options.span.last);
   basis.constant = Values(basis.size, 1.0);
   return basis;
 }
