@@ -1,13 +1,14 @@
 /// `fathom forecast MODEL --from data.csv --until T --every dt`: where learned dynamics lead.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "commands.hpp"
 #include "fathom/report/page.hpp"
 #include "fathom/train/model.hpp"
+#include "model_table.hpp"
 #include "output.hpp"
-#include "task_data.hpp"
 
 namespace fathom::app {
 
@@ -21,16 +22,6 @@ struct Request {
   OutputOptions output;
 };
 
-Table read_for(const Request& request, const ModelSpec& spec) {
-  TableOptions options{.columns = spec.inputs};
-  options.columns.push_back(spec.time.column);
-  if (!request.series.empty()) {
-    options.columns.push_back(request.series);
-    options.categories = {request.series};
-  }
-  return read_table(request.from, options);
-}
-
 /// One course from its start on: what was forecast, and what was observed.
 struct Forecast {
   std::string name;
@@ -39,6 +30,17 @@ struct Forecast {
   std::vector<double> later_times;
   Tensor later_predicted, later_observed;  // (later times, columns)
 };
+
+/// From `start` in steps of `every`, up to `until` and with it where that is a whole number of steps.
+std::vector<double> times_of(double start, double until, double every) {
+  constexpr double epsilon = std::numeric_limits<double>::epsilon();
+  // What the numbers of the command line, their difference and the division lose, in steps.
+  const double rounding = 1e-9 + 2 * epsilon * (std::abs(start) + std::abs(until)) / every;
+  const auto steps = std::int64_t(std::floor((until - start) / every + rounding));
+  std::vector<double> times;
+  for (std::int64_t i = 0; i <= steps; ++i) times.push_back(std::min(start + double(i) * every, until));
+  return times;
+}
 
 Forecast forecast_one(Model& model, const Course& course, const Request& request) {
   const auto after = std::upper_bound(course.times.begin(), course.times.end(), request.start);
@@ -51,9 +53,7 @@ Forecast forecast_one(Model& model, const Course& course, const Request& request
   require((request.until - start) / request.every <= most_times, "`--every ", request.every,
           "` gives more than ", most_times, " times until ", request.until);
   const Tensor from = course.states.narrow(0, row, 1);
-  Forecast forecast{.name = course.name, .times = {start}};
-  for (std::int64_t i = 1; start + double(i) * request.every <= request.until * (1 + 1e-12); ++i)
-    forecast.times.push_back(start + double(i) * request.every);
+  Forecast forecast{.name = course.name, .times = times_of(start, request.until, request.every)};
   forecast.states = model->forecast(from, forecast.times).select(1, 0);
 
   std::vector<double> known = {start};
@@ -126,8 +126,11 @@ void forecast(const Request& request) {
   require(spec.task == Task::series, "`", request.model, "` is for ", name_of(spec.task),
           "; only the model of a series can forecast");
   std::vector<Forecast> forecasts;
-  for (const Course& course :
-       courses_of(read_for(request, spec), spec.inputs, spec.time.column, request.series))
+  const Words series = request.series.empty() ? Words() : Words{request.series};
+  OtherColumns others{.needed = series, .categories = series};
+  others.needed.push_back(spec.time.column);
+  const Table table = read_for_model(request.from, spec, others);
+  for (const Course& course : courses_of(table, spec.inputs, spec.time.column, request.series))
     forecasts.push_back(forecast_one(model, course, request));
 
   Answer answer{.figures = figures(forecasts, spec), .report = model->report()};
@@ -135,13 +138,11 @@ void forecast(const Request& request) {
   answer.header.push_back(spec.time.column);
   answer.header.insert(answer.header.end(), spec.inputs.begin(), spec.inputs.end());
   for (const Forecast& each : forecasts) {
-    for (std::size_t i = 0; i < each.times.size(); ++i) {
-      std::vector<Cell> row;
-      if (!request.series.empty()) row.emplace_back(each.name);
-      row.emplace_back(each.times[i]);
-      for (std::int64_t j = 0; j < spec.input_features(); ++j)
-        row.emplace_back(each.states[std::int64_t(i)][j].item<double>());
-      answer.rows.push_back(std::move(row));
+    for (const auto& state :
+         rows_of(torch::column_stack({torch::tensor(each.times, torch::kFloat64), each.states}))) {
+      answer.rows.emplace_back();
+      if (!request.series.empty()) answer.rows.back().emplace_back(each.name);
+      answer.rows.back().insert(answer.rows.back().end(), state.begin(), state.end());
     }
   }
   if (!request.page.empty()) report::write_page(request.page, page(forecasts, spec, answer.figures));

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "fathom/read/table_reader.hpp"
 #include "fathom/train/inspection.hpp"
+#include "model_table.hpp"
 
 namespace fathom::app {
 
@@ -22,29 +22,6 @@ struct Request {
 };
 
 constexpr std::int64_t typical_rows = 64;
-
-/// The model's input columns, (rows, inputs); an input `name=level` comes from the column `name`.
-Tensor rows_of(const std::string& path, const ModelSpec& spec) {
-  const std::vector<std::string> present = TableReader(open_source(path)).names();
-  const auto holds = [](const std::vector<std::string>& words, const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  TableOptions options;
-  for (const std::string& input : spec.inputs) {
-    const std::string name = holds(present, input) ? input : input.substr(0, input.find('='));
-    if (holds(options.columns, name)) continue;
-    options.columns.push_back(name);
-    if (name != input) options.categories.push_back(name);
-  }
-  const Table table = with_indicators(read_table(path, options));
-  std::vector<Tensor> columns;
-  for (const std::string& input : spec.inputs) {
-    const bool level_is_absent = !table.has(input) && input.find('=') != std::string::npos;
-    columns.push_back(level_is_absent ? torch::zeros({std::int64_t(table.rows)}, torch::kFloat64)
-                                      : torch::tensor(table.column(input).values, torch::kFloat64));
-  }
-  return torch::stack(columns, 1);
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string all;
@@ -188,8 +165,8 @@ void run(const Request& request) {
   LoadedModel loaded = load(request.model);
   const ModelSpec& spec = loaded.model->spec();
   torch::manual_seed(0);
-  const Tensor inputs =
-      request.data.empty() ? typical_inputs(spec, typical_rows) : rows_of(request.data, spec);
+  const Tensor inputs = request.data.empty() ? typical_inputs(spec, typical_rows)
+                                             : tensor_of(read_for_model(request.data, spec), spec.inputs);
   const std::string samples = request.data.empty()
                                   ? text(inputs.size(0), " normal inputs; give --data for real ones")
                                   : text("the ", inputs.size(0), " row(s) of ", request.data);

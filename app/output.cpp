@@ -60,6 +60,18 @@ std::string json(const Answer& answer) {
 
 }  // namespace
 
+std::vector<std::vector<Cell>> rows_of(const Tensor& values) {
+  const Tensor plain =
+      values.to(torch::kFloat64).contiguous();  // read at once: a number by itself costs three calls of torch
+  const std::int64_t columns = plain.size(1);
+  std::vector<std::vector<Cell>> rows;
+  for (std::int64_t i = 0; i < plain.size(0); ++i) {
+    const double* row = plain.data_ptr<double>() + i * columns;
+    rows.emplace_back(row, row + columns);
+  }
+  return rows;
+}
+
 void add_output(CLI::App& command, OutputOptions& output) {
   command.add_option("--out", output.file, "Write here instead of to standard output")->type_name("FILE");
   command.add_flag("--json", output.json, "JSON instead of CSV");

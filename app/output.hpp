@@ -32,6 +32,9 @@ struct OutputOptions {
   bool quiet = false;
 };
 
+/// The rows of a tensor (rows, columns).
+std::vector<std::vector<Cell>> rows_of(const Tensor& values);
+
 /// The flags --out, --json and --quiet.
 void add_output(CLI::App& command, OutputOptions& output);
 

@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "fathom/train/chunks.hpp"
 #include "fathom/train/model.hpp"
+#include "model_table.hpp"
 #include "output.hpp"
-#include "task_data.hpp"
 
 namespace fathom::app {
 
@@ -16,25 +17,6 @@ struct Request {
   std::string model, data;
   OutputOptions output;
 };
-
-/// The columns that the model needs, and its targets where the table has them.
-Table read_for(const std::string& path, const ModelSpec& spec) {
-  const std::vector<std::string> present = TableReader(open_source(path)).names();
-  const auto has = [&](const std::string& name) {
-    return std::find(present.begin(), present.end(), name) != present.end();
-  };
-  TableOptions options;
-  const auto want = [&](const std::string& name) {
-    if (std::find(options.columns.begin(), options.columns.end(), name) == options.columns.end())
-      options.columns.push_back(name);
-  };
-  for (const std::string& name : spec.inputs) want(has(name) ? name : name.substr(0, name.find('=')));
-  for (const std::string& name : spec.targets) {
-    if (has(name)) want(name);
-  }
-  if (spec.task == Task::classification && has(spec.targets.front())) options.categories = spec.targets;
-  return read_table(path, options);
-}
 
 /// (rows) numbers of the model's labels
 Tensor label_numbers(const Table& table, const ModelSpec& spec) {
@@ -55,10 +37,10 @@ Answer classes(const Tensor& probabilities, const Table& table, const ModelSpec&
   Answer answer{.header = {spec.targets.front()}};
   for (const std::string& label : spec.labels) answer.header.push_back("p(" + label + ")");
   const Tensor chosen = probabilities.argmax(1);
-  for (std::int64_t i = 0; i < probabilities.size(0); ++i) {
-    answer.rows.push_back({spec.labels[std::size_t(chosen[i].item<std::int64_t>())]});
-    for (std::int64_t j = 0; j < probabilities.size(1); ++j)
-      answer.rows.back().push_back(probabilities[i][j].item<double>());
+  answer.rows = rows_of(probabilities);
+  for (std::size_t i = 0; i < answer.rows.size(); ++i) {
+    const std::string& label = spec.labels[std::size_t(chosen.data_ptr<std::int64_t>()[i])];
+    answer.rows[i].insert(answer.rows[i].begin(), label);
   }
   if (!table.has(spec.targets.front())) return answer;
   const Tensor truth = label_numbers(table, spec);
@@ -67,26 +49,16 @@ Answer classes(const Tensor& probabilities, const Table& table, const ModelSpec&
   return answer;
 }
 
-Answer numbers(const Tensor& values, const Words& header) {
-  Answer answer{.header = header};
-  for (std::int64_t i = 0; i < values.size(0); ++i) {
-    answer.rows.emplace_back();
-    for (std::int64_t j = 0; j < values.size(1); ++j)
-      answer.rows.back().push_back(values[i][j].item<double>());
-  }
-  return answer;
-}
-
 Answer targets(const Tensor& predicted, const Table& table, const ModelSpec& spec) {
-  Answer answer = numbers(predicted, spec.targets);
+  Answer answer{.header = spec.targets, .rows = rows_of(predicted)};
   for (std::size_t i = 0; i < spec.targets.size(); ++i) {
     if (!table.has(spec.targets[i])) continue;
     const Tensor truth = torch::tensor(table.column(spec.targets[i]).values, torch::kFloat64);
     const Tensor error = predicted.select(1, std::int64_t(i)) - truth;
     const std::string of = spec.targets.size() == 1 ? "" : " of " + spec.targets[i];
     answer.figures.emplace_back("rmse" + of, std::sqrt(error.square().mean().item<double>()));
-    answer.figures.emplace_back(
-        "R2" + of, 1 - (error.square().sum() / (truth - truth.mean()).square().sum()).item<double>());
+    const double spread = (truth - truth.mean()).square().sum().item<double>();
+    if (spread > 0) answer.figures.emplace_back("R2" + of, 1 - error.square().sum().item<double>() / spread);
   }
   return answer;
 }
@@ -96,14 +68,20 @@ void predict(const Request& request) {
   const ModelSpec& spec = model->spec();
   require(spec.task != Task::series, "`", request.model,
           "` is the model of a series: use `fathom forecast MODEL --from data.csv --until T --every dt`");
-  const Table table = read_for(request.data, spec);
-  const Tensor answers = model->predict(input_columns(table, spec));
+  const bool classifies = spec.task == Task::classification;
+  const Table table = read_for_model(
+      request.data, spec, {.optional = spec.targets, .categories = classifies ? spec.targets : Words()});
+  const Tensor inputs = tensor_of(table, spec.inputs);
+  const Tensor answers = in_chunks(inputs.size(0), [&](std::int64_t first, std::int64_t count) {
+    return model->predict(inputs.narrow(0, first, count));
+  });
   Answer answer;
-  if (spec.task == Task::classification) answer = classes(answers, table, spec);
+  if (classifies) answer = classes(answers, table, spec);
   if (spec.task == Task::regression) answer = targets(answers, table, spec);
   if (spec.task == Task::density) {
-    answer = numbers(answers.unsqueeze(1), {"log density"});
-    answer.figures = {{"nll", -answers.mean().item<double>()}};
+    answer = {.header = {"log density"},
+              .rows = rows_of(answers.unsqueeze(1)),
+              .figures = {{"nll", -answers.mean().item<double>()}}};
   }
   answer.report = model->report();
   give_out(answer, request.output);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "fathom/train/chunks.hpp"
 #include "fathom/train/model.hpp"
 #include "output.hpp"
 
@@ -23,14 +24,9 @@ void sample(const Request& request) {
   require(model->spec().task == Task::density, "`", request.model, "` is for ", name_of(model->spec().task),
           "; only the model of a density can be sampled");
   torch::manual_seed(request.seed);
-  const Tensor points = model->sample(request.count);
-  Answer answer{.header = model->spec().inputs};
-  for (std::int64_t i = 0; i < points.size(0); ++i) {
-    answer.rows.emplace_back();
-    for (std::int64_t j = 0; j < points.size(1); ++j)
-      answer.rows.back().push_back(points[i][j].item<double>());
-  }
-  give_out(answer, request.output);
+  const Tensor points =
+      in_chunks(request.count, [&](std::int64_t, std::int64_t count) { return model->sample(count); });
+  give_out({.header = model->spec().inputs, .rows = rows_of(points)}, request.output);
 }
 
 }  // namespace

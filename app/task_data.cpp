@@ -76,27 +76,6 @@ Table inputs_of(const Table& table, const TrainSettings& settings) {
   return with_indicators(inputs);
 }
 
-const Column& number_column(const Table& table, const std::string& name, const char* role) {
-  const Column& column = table.column(name);
-  require(column.type == ColumnType::number, "the ", role, " column `", name, "` of `", table.source,
-          "` must hold numbers, got text such as `", column.levels.empty() ? "" : column.levels.front(), "`");
-  return column;
-}
-
-Tensor tensor_of(const std::vector<const Column*>& columns, std::size_t rows) {
-  const Tensor tensor = torch::empty({std::int64_t(columns.size()), std::int64_t(rows)}, torch::kFloat64);
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    std::copy(columns[i]->values.begin(), columns[i]->values.end(),
-              tensor.data_ptr<double>() + std::int64_t(i) * std::int64_t(rows));
-  return tensor.t().contiguous();  // (rows, columns)
-}
-
-Tensor tensor_of(const Table& table) {
-  std::vector<const Column*> columns;
-  for (const Column& column : table.columns) columns.push_back(&column);
-  return tensor_of(columns, table.rows);
-}
-
 torch::ScalarType type_of(const TrainSettings& settings) {
   return value_named<Precision>("precision", settings.precision) == Precision::float32 ? torch::kFloat32
                                                                                        : torch::kFloat64;
@@ -105,7 +84,7 @@ torch::ScalarType type_of(const TrainSettings& settings) {
 void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings) {
   const Table columns = inputs_of(table, settings);
   data.spec.inputs = columns.names();
-  const Tensor inputs = tensor_of(columns);
+  const Tensor inputs = tensor_of(columns, data.spec.inputs);
   Tensor targets;
   if (data.spec.task == Task::classification) {
     data.spec.labels = class_levels(table, settings.label);
@@ -113,9 +92,8 @@ void fill_rows(TaskData& data, const Table& table, const TrainSettings& settings
     targets = torch::tensor(table.column(settings.label).values, torch::kFloat64).to(torch::kInt64);
   } else if (data.spec.task == Task::regression) {
     data.spec.targets = settings.target;
-    std::vector<const Column*> wanted;
-    for (const std::string& name : settings.target) wanted.push_back(&number_column(table, name, "target"));
-    targets = tensor_of(wanted, table.rows);
+    for (const std::string& name : settings.target) number_column(table, name, "target");
+    targets = tensor_of(table, settings.target);
   }
   const bool classes = data.spec.task == Task::classification;
   const Parts<Tensor> parts =
@@ -186,33 +164,29 @@ TaskData read_task_data(const TrainSettings& settings) {
   return data;
 }
 
-Tensor input_columns(const Table& table, const ModelSpec& spec) {
-  Table wanted{.source = table.source, .rows = table.rows};
-  for (const std::string& name : spec.inputs) {
-    const auto equals = name.find('=');
-    if (!table.has(name) && equals != std::string::npos && table.has(name.substr(0, equals))) {
-      const Column& category = table.column(name.substr(0, equals));
-      Column indicator{.name = name};
-      for (const double value : category.values) {
-        const bool is_level = category.type == ColumnType::category && std::isfinite(value) &&
-                              category.levels[std::size_t(value)] == name.substr(equals + 1);
-        indicator.values.push_back(is_level ? 1 : 0);
-      }
-      wanted.columns.push_back(std::move(indicator));
-    } else {
-      wanted.columns.push_back(number_column(table, name, "input"));
-    }
+const Column& number_column(const Table& table, const std::string& name, const char* role) {
+  const Column& column = table.column(name);
+  require(column.type == ColumnType::number, "the ", role, " column `", name, "` of `", table.source,
+          "` must hold numbers, got text such as `", column.levels.empty() ? "" : column.levels.front(), "`");
+  return column;
+}
+
+Tensor tensor_of(const Table& table, const Words& columns) {
+  const Tensor tensor =
+      torch::empty({std::int64_t(columns.size()), std::int64_t(table.rows)}, torch::kFloat64);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::vector<double>& values = table.column(columns[i]).values;
+    std::copy(values.begin(), values.end(), tensor.data_ptr<double>() + i * table.rows);
   }
-  return tensor_of(wanted);
+  return tensor.t().contiguous();  // (rows, columns)
 }
 
 std::vector<Course> courses_of(const Table& table, const std::vector<std::string>& columns,
                                const std::string& time, const std::string& series) {
   const Column& times = number_column(table, time, "time");
   const Column* names = series.empty() ? nullptr : &table.column(series);
-  std::vector<const Column*> chosen;
-  for (const std::string& name : columns) chosen.push_back(&number_column(table, name, "input"));
-  const Tensor states = tensor_of(chosen, table.rows);
+  for (const std::string& name : columns) number_column(table, name, "input");
+  const Tensor states = tensor_of(table, columns);
   const auto name_of_row = [&](std::size_t row) {
     return names == nullptr ? std::string() : names->levels[std::size_t(names->values[row])];
   };

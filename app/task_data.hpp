@@ -16,8 +16,11 @@ struct TaskData {
 /// Reads the table of the settings and checks that it is what they say.
 TaskData read_task_data(const TrainSettings& settings);
 
-/// The model's input columns in the units of the data, (rows, inputs) float64. `name=level` is found from the column `name`.
-Tensor input_columns(const Table& table, const ModelSpec& spec);
+/// A column that must hold numbers; `role` says in an error what it is for.
+const Column& number_column(const Table& table, const std::string& name, const char* role);
+
+/// (rows, columns) float64
+Tensor tensor_of(const Table& table, const Words& columns);
 
 /// One observed course a level of `series` (or one in all), sorted by time, in the units of the data.
 std::vector<Course> courses_of(const Table& table, const std::vector<std::string>& columns,

@@ -286,6 +286,13 @@ TEST(WithIndicators, TurnsACategoryIntoColumnsOfZeroAndOne) {
   EXPECT_TRUE(std::isnan(wide.column("c=b").values[2]));
 }
 
+TEST(WithIndicators, RefusesALevelThatIsCalledLikeAColumn) {
+  for (const char* ambiguous : {"c,c=a\na,1\nb,2\n", "c,c=a\na=b,u\nz,b\n"})
+    EXPECT_NE(complaint([&] { with_indicators(table(ambiguous)); }).find("would both be called `c=a"),
+              std::string::npos)
+        << ambiguous;
+}
+
 TEST(TableReader, GivesTheSameInChunksAsAtOnce) {
   std::string file = "x,kind\n";
   for (int row = 0; row < 1000; ++row)

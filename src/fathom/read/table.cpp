@@ -101,6 +101,12 @@ Table with_indicators(const Table& table) {
     for (std::size_t level = 0; level < column.levels.size(); ++level)
       wide.columns.push_back(indicator(column, level));
   }
+  std::vector<std::string> sorted = wide.names();
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    throw InvalidArgument(text("`", table.source,
+                               "` has a column and a level, or two levels, that would both be called `",
+                               *twice, "`; rename one"));
   return wide;
 }
 

@@ -7,6 +7,7 @@
 #include "fathom/model/regularizers.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/train/batches.hpp"
+#include "fathom/train/chunks.hpp"
 #include "fathom/train/windows.hpp"
 
 namespace fathom {
@@ -22,8 +23,7 @@ template <> const NameTable<LossKind>& names<LossKind>() {
 
 namespace {
 
-// When judging: enough to be fast, few enough for any memory. A joint solve keeps (times of all windows) x (windows) states.
-constexpr std::int64_t rows_at_once = 4096;
+// When judging: a joint solve keeps (times of all windows) x (windows) states.
 constexpr std::size_t windows_at_once = 64;
 
 void check_loss(const Model& model, const LearnOptions& options) {
@@ -127,9 +127,9 @@ LossOfIteration learn(Model& model, const std::vector<Course>& courses, const Le
 
 Tensor answers(Model& model, const Tensor& inputs) {
   const torch::NoGradGuard no_graph;
-  std::vector<Tensor> parts;
-  for (const Tensor& part : inputs.split(rows_at_once)) parts.push_back(model->forward(part));
-  return torch::cat(parts);
+  return in_chunks(inputs.size(0), [&](std::int64_t first, std::int64_t count) {
+    return model->forward(inputs.narrow(0, first, count));
+  });
 }
 
 Figures judged(Model& model, const Rows& rows, const LearnOptions& options) {
