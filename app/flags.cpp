@@ -1,6 +1,10 @@
 #include "flags.hpp"
 
+#include <cmath>
+#include <limits>
 #include <sstream>
+
+#include "fathom/support/error.hpp"
 
 namespace fathom::app {
 
@@ -41,12 +45,25 @@ struct FlagAdder {
   }
 };
 
+// What a config.toml cannot hold is refused before it is needed for `--resume`: the run would have no way back to its settings.
+
+template <class T> void check_storable(const std::string&, const T&, const std::string&) {}
+
+void check_storable(const std::string& flag, double value, const std::string& meaning) {
+  require(std::isfinite(value), "`", flag, "` must be a finite number, got ", value, " (", meaning, ")");
+}
+
+void check_storable(const std::string& flag, std::uint64_t value, const std::string&) {
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();  // that TOML knows
+  require(value <= std::uint64_t(largest), "`", flag, "` must be from 0 to ", largest, ", got ", value);
+}
+
 struct FlagReader {
   const CLI::App& command;
   Words given = {};
 
   void group(const char*) {}
-  template <class T> void operator()(const std::string& name, T& member, const char*) {
+  template <class T> void operator()(const std::string& name, T& member, const std::string& meaning) {
     const CLI::Option* option = command.get_option(flag_of(name));
     if (option->count() == 0) return;
     given.push_back(name);
@@ -54,6 +71,7 @@ struct FlagReader {
       member = column_list(option->as<std::string>());
     else
       member = option->as<T>();
+    check_storable(flag_of(name), member, meaning);
   }
 };
 

@@ -120,6 +120,9 @@ struct Judge {
     for (auto& figure : all) figure.first = part + figure.first;
     return all;
   }
+  bool has_validation() const {
+    return data.rows.validation.inputs.defined() || !data.courses.validation.empty();
+  }
   Figures train() const { return figures("", data.rows.train, data.courses.train); }
   Figures validation() const { return figures("validation ", data.rows.validation, data.courses.validation); }
   Figures test() const { return figures("test ", data.rows.test, data.courses.test); }
@@ -134,10 +137,21 @@ Facts facts_of(const TrainSettings& settings, const Figures& figures) {
   return facts;
 }
 
+/// A part with a row that cannot be solved is left out and said: the model is there all the same.
 Figures final_figures(const Judge& judge, const FitHistory& history) {
-  Figures figures = judge.train();
-  for (const Figures& more : {judge.validation(), judge.test()})
-    figures.insert(figures.end(), more.begin(), more.end());
+  Figures figures;
+  const auto add = [&](const char* part, const auto& judged) {
+    try {
+      const Figures more = judged();
+      figures.insert(figures.end(), more.begin(), more.end());
+    } catch (const Error& failure) {
+      std::cerr << "fathom: the model is saved, but the " << part
+                << " data cannot be judged: " << failure.what() << "\n";
+    }
+  };
+  add("training", [&] { return judge.train(); });
+  add("validation", [&] { return judge.validation(); });
+  add("test", [&] { return judge.test(); });
   figures.emplace_back("iterations", double(history.iteration));
   if (history.best_iteration) figures.emplace_back("best iteration", double(*history.best_iteration));
   if (history.failures > 0) figures.emplace_back("failed iterations", double(history.failures));
@@ -182,7 +196,7 @@ int train(const CLI::App& command, const Request& request) {
   const auto done = request.resume.empty() ? std::nullopt : checkpoint_iteration(options.checkpoint.file);
   MetricsLog log(folder, {.keep_until = done});
   const Interrupt interrupt;
-  if (!judge.validation().empty()) options.validation.figures = [&] { return judge.validation(); };
+  if (judge.has_validation()) options.validation.figures = [&] { return judge.validation(); };
   options.report = [&] { return model->report(); };
   options.observer = [&](const FitRecord& record) {
     log.write("model", record);
@@ -192,6 +206,7 @@ int train(const CLI::App& command, const Request& request) {
   options.quiet = request.quiet;
   const FitHistory history = fit(*model, loss, options);
 
+  save(folder / "model.safetensors", model, facts_of(settings, {}));  // it must not be lost to what follows
   Figures figures = final_figures(judge, history);
   const ode::SolveReport judged = model->report();
   save(folder / "model.safetensors", model, facts_of(settings, figures));

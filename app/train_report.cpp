@@ -243,11 +243,16 @@ report::Section density(Model& model, const HeldOut& part) {
 
 report::Section answers_section(Model& model, const TaskData& data) {
   const HeldOut part = held_out(data);
-  switch (data.spec.task) {
-    case Task::classification: return classification(model, part);
-    case Task::regression: return regression(model, part);
-    case Task::series: return series(model, part);
-    case Task::density: return density(model, part);
+  try {
+    switch (data.spec.task) {
+      case Task::classification: return classification(model, part);
+      case Task::regression: return regression(model, part);
+      case Task::series: return series(model, part);
+      case Task::density: return density(model, part);
+    }
+  } catch (const Error& failure) {
+    return {.title = "Answers",
+            .introduction = text("The ", part.name, " data cannot be shown: ", failure.what())};
   }
   return {};
 }
