@@ -265,7 +265,8 @@ TEST_F(Flows, WithStepsOfEachSampleGiveTheBitsOfTheSampleAlone) {
       };
       const Tensor values = all->log_prob(x, condition), carried = all->push_forward(x, condition);
       for (std::int64_t i = 0; i < 4; ++i) {
-        EXPECT_TRUE(torch::equal(values.narrow(0, i, 1), one->log_prob(of(x, i), of(condition, i)))) << i;
+        // torch sums the rows of the base density in another order, alone and among others.
+        EXPECT_LT(distance(values.narrow(0, i, 1), one->log_prob(of(x, i), of(condition, i))), 1e-12) << i;
         EXPECT_TRUE(torch::equal(carried.narrow(0, i, 1), one->push_forward(of(x, i), of(condition, i))))
             << i;
       }
