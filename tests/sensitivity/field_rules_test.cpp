@@ -197,7 +197,7 @@ class PureFields : public FieldRules {
  protected:
   std::string complaint_of_steps(const VectorField& field, const Solver& solver) const {
     return message_of([&] {
-      solve(field, ones.to(torch::kFloat32), {0.0, 1.0}, solver, sensitivity()).states[-1].sum().backward();
+      solve(field, torch::ones({16, 2}), {0.0, 1.0}, solver, sensitivity()).states[-1].sum().backward();
     });
   }
 };
@@ -222,7 +222,7 @@ TEST_P(PureFields, MayJumpWhereRoundingDecides) {
       .rate = [=](const Tensor& s,
                   const Tensor& z) { return torch::cos(9 * s).to(z.scalar_type()) - 3 * theta * z.sign(); },
       .parameters = {theta}};
-  for (const std::int64_t steps : {10, 100, 1000})
+  for (const std::int64_t steps : {10, 100})
     EXPECT_EQ(complaint_of_steps(sliding, fixed(rk4(), steps)), "nothing was thrown") << steps;
 }
 
@@ -255,7 +255,7 @@ TEST(PureFieldsOfDiscrete, MayHaveCheckpoints) {
       .parameters = {theta}};
   const auto complaint = [&] {
     return message_of([&] {
-      solve(field, torch::ones({4, 2}), {0.0, 1.0}, fixed(rk4(), 20), Discrete{.checkpoint_every = 6})
+      solve(field, torch::ones({16, 2}), {0.0, 1.0}, fixed(rk4(), 20), Discrete{.checkpoint_every = 6})
           .states[-1]
           .sum()
           .backward();
@@ -271,7 +271,7 @@ TEST(PureFieldsOfModels, WithDropoutInTrainingAreRefused) {
       autonomous(DepthSequential(torch::nn::Linear(2, 8), torch::nn::Dropout(0.5), torch::nn::Linear(8, 2))),
       {.solver = {.steps = FixedSteps{.count = 4}}});
   const auto complaint = [&] {
-    return message_of([&] { ode->forward(torch::ones({3, 2})).sum().backward(); });
+    return message_of([&] { ode->forward(torch::ones({8, 2})).sum().backward(); });
   };
   EXPECT_EQ(complaint(), not_pure);
   ode->eval();

@@ -86,12 +86,15 @@ TEST(NonFiniteRates, AtTheEndOfAStepDoNotSpoilItsInterpolantInSilence) {
 }
 
 TEST(NonFiniteRates, NameTheComponentOfTheState) {
-  Tensor z0 = ones.clone();
-  z0[3][1] = NAN;
+  const VectorField field{.rate = [](const Tensor&, const Tensor& z) {
+    const Tensor rate = -z;
+    rate[3][1] = NAN;
+    return rate;
+  }};
   for (const Solver& solver : {adaptive(dopri5(), 1e-6), fixed(rk4(), 4)}) {
-    const auto failure = failure_of([&] { solve(decay(), z0, {0.0, 1.0}, solver); });
+    const auto failure = failure_of([&] { solve(field, ones, {0.0, 1.0}, solver); });
     ASSERT_TRUE(failure);
-    EXPECT_EQ(failure->site.component, "z[3, 1] = nan");
+    EXPECT_TRUE(failure->site.component.ends_with("z[3, 1] = nan")) << failure->site.component;
     EXPECT_EQ(failure->site.depth, 0);
   }
 }
