@@ -154,8 +154,8 @@ TEST(Forecast, SaysInOneLineThatStabilityLimitsTheSteps) {
                           .field = {.hidden = {}},
                           .head = HeadKind::none,
                           .precision = Precision::float64}};
-  file.tensors["field.1.weight"] = stored_tensor<double>({2, 2}, {-1000, 1000, 0, -0.1});
-  file.tensors["field.1.bias"] = stored_tensor<double>({2}, {0, 0});
+  file.tensors["field.1.weight"] = stored_tensor<double>({2, 2}, std::vector<double>{-1000, 1000, 0, -0.1});
+  file.tensors["field.1.bias"] = stored_tensor<double>({2}, std::vector<double>{0, 0});
   write_model_file(folder / "stiff.safetensors", file);
   const std::string start = folder.write("start.csv", "t,x,v\n0,1,1\n");
   const std::string flags = " --until 2 --every 1 --out " + folder.quoted("out.csv");
