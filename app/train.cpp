@@ -187,9 +187,11 @@ int train(const CLI::App& command, const Request& request) {
   const Judge judge{model, data, learning};
   const LossOfIteration loss = judge.loss();
 
+  to_json(spec);  // names that no file can hold are refused now and not after the training ...
   const std::filesystem::path folder = folder_of(request, settings);
   prepare(folder, request);
   write_atomically(folder / "config.toml", settings_text(settings));
+  read_settings(folder / "config.toml");  // ... and so are settings that cannot be read back
   options.checkpoint = {.file = folder / "checkpoint.safetensors",
                         .every_seconds = settings.checkpoint_every,
                         .resume = !request.resume.empty()};

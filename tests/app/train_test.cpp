@@ -330,6 +330,9 @@ TEST(Train, SaysInOneSentenceWhatIsWrong) {
   const std::string missing = folder.write("missing.csv", "x,y\n1,a\n,b\n3,a\n");
   const std::string twice = folder.write("twice.csv", "t,x\n1,2\n1,3\n2,4\n");
   const std::string collision = folder.write("collision.csv", "c,c=a,y\na,1,l\nb,2,r\na,3,l\nb,4,r\na,5,l\n");
+  const std::string latin = folder.write("latin.csv",
+                                         "gr\xF6\xDF"
+                                         "e,y\n1,2\n2,3\n3,4\n4,5\n5,6\n");
   const std::string key = folder.write("key.toml", "labl = \"class\"\n");
   const std::string type = folder.write("type.toml", "iterations = \"many\"\n");
   const std::string broken = folder.write("broken.toml", "label = \n");
@@ -367,6 +370,8 @@ TEST(Train, SaysInOneSentenceWhatIsWrong) {
       {data + " --label class --seed 9223372036854775808",
        "`--seed` must be from 0 to 9223372036854775807, got 9223372036854775808"},
       {collision + " --label y", "would both be called `c=a`"},
+      {latin + " --target y --iterations 2 --out " + folder.quoted("latin"),
+       "names of columns and labels must be UTF-8"},
       {data + " --label class --learning-rat 1", "did you mean `--learning-rate`?"},
       {twice + " --time t", "two observations at t = 1"},
       {data + " --time x --ignore class --field concat", "must not depend on time"},
@@ -383,6 +388,7 @@ TEST(Train, SaysInOneSentenceWhatIsWrong) {
   for (const Case& each : cases) {
     expect_one_sentence("train " + each.arguments, each.sentence, each.exit_code);
   }
+  EXPECT_FALSE(std::filesystem::exists(folder / "latin")) << "said after the training";
 }
 
 TEST(Predict, SaysInOneSentenceWhatIsWrong) {
