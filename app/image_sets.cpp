@@ -15,6 +15,7 @@
 #include "fathom/report/process.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/support/whole_file.hpp"
+#include "names.hpp"
 
 namespace fathom::app {
 
@@ -84,6 +85,10 @@ class Steps {
  public:
   Steps(std::string set, bool quiet)
       : set_(std::move(set)), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+  void say(const std::string& words) const {
+    if (!quiet_) std::cerr << set_ << ": " << words << std::endl;
+  }
 
   void run(const std::string& step, const std::function<void()>& work) const {
     if (!quiet_ && !terminal_) std::cerr << set_ << ": " << step << std::endl;
@@ -186,6 +191,8 @@ void fetch_images(const ImageSet& set, const Path& folder, bool quiet) {
       for (const KnownFile& file : set.files)
         if (!is_intact(folder / file.name, file)) missing.push_back(file);
     });
+    for (const KnownFile& file : missing)
+      if (std::filesystem::exists(folder / file.name)) steps.say(file.name + " is damaged and is replaced");
     if (!missing.empty())
       steps.run(text("fetching ", set.package, " (", set.download, ")"), [&] { fetch_package(set, work); });
     for (const KnownFile& file : missing) {
@@ -201,6 +208,18 @@ void fetch_images(const ImageSet& set, const Path& folder, bool quiet) {
     throw;
   }
   std::filesystem::remove_all(work, failed);
+}
+
+std::filesystem::path image_folder(const std::string& name_or_folder, bool quiet) {
+  std::vector<std::string> names;
+  for (const ImageSet& set : image_sets()) {
+    names.push_back(set.name);
+    if (set.name != name_or_folder) continue;
+    fetch_images(set, Path("data") / set.name, quiet);
+    return Path("data") / set.name;
+  }
+  if (!std::filesystem::is_directory(name_or_folder)) checked_name("data set", name_or_folder, names);
+  return name_or_folder;
 }
 
 }  // namespace fathom::app

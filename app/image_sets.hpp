@@ -31,4 +31,7 @@ const std::vector<ImageSet>& image_sets();
 /// Leaves the verified files in `folder`. What is there already and intact is kept, what an interrupted earlier call left is cleaned up.
 void fetch_images(const ImageSet& set, const std::filesystem::path& folder, bool quiet);
 
+/// The folder of a set's name, data/NAME, after fetching what is missing or damaged there; any other folder is taken as it is.
+std::filesystem::path image_folder(const std::string& name_or_folder, bool quiet);
+
 }  // namespace fathom::app

@@ -35,6 +35,12 @@ void list_settings(const std::string& name) {
                 << report::readable(setting.quick) << std::setw(9) << report::readable(setting.standard)
                 << std::setw(9) << report::readable(setting.paper) << "  " << setting.meaning << "\n";
     }
+    for (const auto& choice : experiment.choices) {
+      std::cout << std::left << std::setw(22) << "--" + choice.name << choice.usual << "  " << choice.meaning;
+      for (const std::string& value : choice.values)
+        std::cout << (&value == &choice.values.front() ? ": " : ", ") << value;
+      std::cout << "\n";
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "fathom/report/export.hpp"
 #include "fathom/support/error.hpp"
 #include "fathom/train/progress.hpp"
+#include "image_sets.hpp"
 #include "names.hpp"
 
 namespace fathom::app {
@@ -25,6 +26,7 @@ struct Request {
   std::string out;
   experiments::RunOptions options;
   std::vector<std::string> set;
+  std::string budget;
   std::string solver, gradient;
   std::int64_t seeds = 1;
   bool quick = false, paper = false;
@@ -52,48 +54,83 @@ std::pair<std::string, double> setting(const std::string& words) {
   return {words.substr(0, equals), value};
 }
 
+/// "90", "90s", "30m" or "2h" in seconds.
+double duration_named(const std::string& words) {
+  const std::map<char, double> units = {{'s', 1}, {'m', 60}, {'h', 3600}};
+  const auto unit = words.empty() ? units.end() : units.find(words.back());
+  double count = 0;
+  const bool is_number =
+      CLI::detail::lexical_cast(unit == units.end() ? words : words.substr(0, words.size() - 1), count);
+  require(is_number && count > 0, "--budget needs a duration such as 90s, 30m or 2h, got `", words, "`");
+  return unit == units.end() ? count : count * unit->second;
+}
+
 experiments::RunOptions options_of(const Request& request) {
   experiments::RunOptions options = request.options;
   if (request.quick) options.size = experiments::Size::quick;
   if (request.paper) options.size = experiments::Size::paper;
   for (const std::string& each : request.set)
     options.set.insert_or_assign(setting(each).first, setting(each).second);
+  if (!request.budget.empty()) options.set["budget"] = duration_named(request.budget);
   if (!request.solver.empty()) options.method = method_named(request.solver);
   if (!request.gradient.empty()) options.sensitivity = sensitivity_named(request.gradient);
   return options;
 }
 
-/// Of the given settings those that the experiment has.
-experiments::RunOptions options_for(const Experiment& experiment, experiments::RunOptions options) {
-  std::map<std::string, double> had;
-  for (const auto& setting : experiment.settings) {
-    if (const auto found = options.set.find(setting.name); found != options.set.end()) had.insert(*found);
+/// Of what was given by name, that which is declared.
+template <class Declared, class Value>
+std::map<std::string, Value> those_of(const std::vector<Declared>& all,
+                                      const std::map<std::string, Value>& given) {
+  std::map<std::string, Value> had;
+  for (const Declared& each : all) {
+    if (const auto found = given.find(each.name); found != given.end()) had.insert(*found);
   }
-  options.set = had;
+  return had;
+}
+
+/// Of the given settings those that the experiment has, and the images that it needs.
+experiments::RunOptions options_for(const Experiment& experiment, experiments::RunOptions options) {
+  options.set = those_of(experiment.settings, options.set);
+  options.choose = those_of(experiment.choices, options.choose);
+  for (const experiments::Choice& choice : experiment.choices) {
+    if (choice.name != "data") continue;
+    const auto given = options.choose.find(choice.name);
+    options.images =
+        image_folder(given == options.choose.end() ? choice.usual : given->second, options.quiet);
+  }
   return options;
 }
 
 /// A setting must be one of the experiment's; with several experiments, of at least one.
 void check_settings(const std::vector<Experiment>& chosen, const experiments::RunOptions& options) {
-  if (chosen.size() == 1) return experiments::check_settings(chosen.front(), options.set);
-  Experiment any{.name = "all"};
-  for (const Experiment& each : chosen)
+  Experiment any{.name = chosen.size() == 1 ? chosen.front().name : "all"};
+  for (const Experiment& each : chosen) {
     any.settings.insert(any.settings.end(), each.settings.begin(), each.settings.end());
+    any.choices.insert(any.choices.end(), each.choices.begin(), each.choices.end());
+  }
   experiments::check_settings(any, options.set);
+  experiments::check_choices(any, options.choose);
 }
 
-/// Begins anew: figures and page of a run that was there before would not belong to what is trained now.
-void prepare(const path& folder) {
+/// Begins anew: figures, page and checkpoints of a run that was there before would not belong to what is trained now. Whoever
+/// resumes it keeps its log and checkpoints.
+void prepare(const path& folder, bool resume) {
   make_run_folder(folder);
+  std::error_code absent;
+  if (resume) {
+    for (const char* stale : {"metrics.json", "report.html"}) std::filesystem::remove(folder / stale, absent);
+    return;
+  }
   const bool interrupted =
       std::filesystem::exists(folder / "metrics.jsonl") && !std::filesystem::exists(folder / "metrics.json");
   if (interrupted) {
     std::cerr << "fathom: `" << folder.string()
               << "` holds a run that was interrupted; it is replaced by this one\n";
   }
-  std::error_code absent;
   for (const char* stale : {"metrics.json", "metrics.jsonl", "report.html"})
     std::filesystem::remove(folder / stale, absent);
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    if (file.path().extension() == ".checkpoint") std::filesystem::remove(file.path(), absent);
 }
 
 struct Outcome {
@@ -118,7 +155,7 @@ Outcome run_seed(const Experiment& experiment, experiments::RunOptions options, 
 /// One seed into the folder itself; several into folders seed-0, seed-1, ... in it, and what they have in common beside them.
 Outcome run_seeds(const Experiment& experiment, const experiments::RunOptions& options, const path& folder,
                   const Request& request) {
-  prepare(folder);
+  prepare(folder, options.resume);
   if (request.seeds == 1) return run_seed(experiment, options, folder);
   std::vector<RunMetrics> all;
   report::Page page;
@@ -126,7 +163,7 @@ Outcome run_seeds(const Experiment& experiment, const experiments::RunOptions& o
     experiments::RunOptions one = options;
     one.seed += std::uint64_t(n);
     const path below = folder / text("seed-", one.seed);
-    prepare(below);
+    prepare(below, options.resume);
     const Outcome outcome = run_seed(experiment, one, below);
     write(below, outcome, {});
     all.push_back(outcome.metrics);
@@ -198,6 +235,24 @@ void add_run(CLI::App& app) {
       ->add_option("--set", request->set,
                    "Change a setting of `fathom list NAME`; with `all`, for the experiments that have it")
       ->type_name("KEY=VALUE");
+  const auto changes = [&](const std::string& setting, const std::string& what) {
+    command->add_option_function<double>(
+        "--" + setting, [request, setting](double value) { request->options.set[setting] = value; }, what);
+  };
+  changes("train-images", "images: how many are trained on");
+  changes("test-images", "images: how many accuracies are taken on");
+  changes("epochs", "images: how often each is seen");
+  changes("side", "images: pixels that larger ones are averaged down to: 14, 28 or 32");
+  const auto chooses = [&](const std::string& choice, const std::string& what) {
+    command->add_option_function<std::string>(
+        "--" + choice,
+        [request, choice](const std::string& value) { request->options.choose[choice] = value; }, what);
+  };
+  chooses("data", "images: mnist, fashion-mnist, cifar10, fetched to data/NAME, or a folder with such files");
+  chooses("model", "images: node, anode, il, second or all");
+  chooses("velocity", "images: where velocities of the second order begin, zero or learned");
+  command->add_option("--budget", request->budget, "images: how long the models may be trained, such as 30m");
+  command->add_flag("--resume", request->options.resume, "images: go on with the run in the folder");
   command->add_option("--solver", request->solver, "Another method; see `fathom solvers`")
       ->type_name("METHOD");
   command->add_option("--gradient", request->gradient, "discrete, adjoint, interpolated-adjoint or unrolled")
@@ -209,6 +264,7 @@ void add_run(CLI::App& app) {
       "Examples:\n"
       "  fathom run annuli\n"
       "  fathom run all --quick\n"
+      "  fathom run images --data mnist --model il --train-images 10000 --epochs 2 --side 28\n"
       "  fathom run crossing --seeds 5 --set iterations=500 --out /tmp/crossing");
   command->callback([request] { run(*request); });
 }

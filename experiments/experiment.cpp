@@ -16,10 +16,11 @@ double Setting::at(Size size) const {
 }
 
 const std::vector<Experiment>& all_experiments() {
-  static const std::vector<Experiment> all = {
-      tracking(),      spirals(),          crossing(),           annuli(),
-      input_network(), conditional_flow(), adaptive_depth(),     activations(),
-      regularisers(),  approximation(),    functional_descent(), deep_limit()};
+  static const std::vector<Experiment> all = {tracking(),         spirals(),        images(),
+                                              crossing(),         annuli(),         input_network(),
+                                              conditional_flow(), adaptive_depth(), activations(),
+                                              regularisers(),     approximation(),  functional_descent(),
+                                              deep_limit()};
   return all;
 }
 

@@ -34,10 +34,21 @@ struct Setting {
   double at(Size size) const;
 };
 
+/// A word of the set-up.
+struct Choice {
+  std::string name;
+  std::string usual;
+  std::vector<std::string> values;  ///< empty: any word
+  std::string meaning;
+};
+
 struct RunOptions {
   Size size = Size::standard;
   std::uint64_t seed = 0;
   std::map<std::string, double> set = {};            ///< settings by name, before those of the size
+  std::map<std::string, std::string> choose = {};    ///< choices by name
+  std::filesystem::path images = {};                 ///< the folder of the choice `data`
+  bool resume = false;                               ///< go on from the checkpoints in the folder
   std::optional<ode::ButcherTableau> method = {};    ///< default: dopri5
   std::optional<Sensitivity> sensitivity = {};       ///< default: Discrete
   std::optional<std::filesystem::path> folder = {};  ///< metrics.jsonl and models go there while it runs
@@ -51,12 +62,14 @@ struct Experiment {
   std::string summary;  ///< one line
   std::string claim;    ///< of the paper, in our words
   std::vector<Setting> settings;
+  std::vector<Choice> choices = {};
   std::function<void(Run&)> run;
 };
 
 Experiment tracking();
 Experiment spirals();
 Experiment annuli();
+Experiment images();
 Experiment crossing();
 Experiment input_network();
 Experiment conditional_flow();

@@ -20,12 +20,16 @@ namespace fathom::experiments {
 
 /// Throws InvalidArgument, naming the nearest, where `set` has a setting that the experiment does not have.
 void check_settings(const Experiment& experiment, const std::map<std::string, double>& set);
+/// The same for choices and their values.
+void check_choices(const Experiment& experiment, const std::map<std::string, std::string>& chosen);
 
 class Run {
  public:
   /// Checks the settings and seeds torch.
   Run(const Experiment& experiment, const RunOptions& options);
 
+  const std::string& choice(const std::string& name) const;
+  const std::filesystem::path& images() const { return options_.images; }
   double number(const std::string& setting) const;
   std::int64_t count(const std::string& setting) const;
   std::uint64_t seed() const { return options_.seed; }
@@ -35,6 +39,7 @@ class Run {
   /// dopri5 at the setting `tolerance`, or what the command line asked for.
   Solver solver() const;
   NeuralOdeOptions ode() const { return {.solver = solver(), .sensitivity = sensitivity()}; }
+  std::string gradient_name() const;
   Sensitivity sensitivity() const { return options_.sensitivity.value_or(Discrete{}); }
 
   /// Trains for `iterations` at `learning-rate` and `weight-decay` of the settings, logs the course and saves the model.
@@ -45,9 +50,12 @@ class Run {
     double learning_rate = 0;
     Schedule schedule = {};
     std::int64_t iterations = 0;
+    std::int64_t counted = 1;      ///< last iterations that the figure NFE is the mean of
+    double time_budget = 0;        ///< seconds; 0: no limit
+    bool has_checkpoints = false;  ///< a later run may go on where this one was interrupted
   };
-  void train(const std::string& model, torch::nn::Module& module,
-             const std::function<Tensor(std::int64_t iteration)>& loss, const How& how);
+  FitHistory train(const std::string& model, torch::nn::Module& module,
+                   const std::function<Tensor(std::int64_t iteration)>& loss, const How& how);
 
   /// One iteration of a loop of the experiment's own.
   void log(const std::string& model, const FitRecord& record);
@@ -61,6 +69,7 @@ class Run {
 
   /// Figures of one section stay together, sections in the order they were first named.
   void show(const std::string& section, report::Figure figure);
+  void show(const std::string& section, report::Table table);
 
   /// Losses and evaluations of a model that was trained.
   const FitHistory& course(const std::string& model) const;
@@ -82,7 +91,11 @@ class Run {
     FitHistory history;
   };
   Course& course_of(const std::string& model);
+  /// Where a resumed run goes on: courses, and the log without what follows the checkpoints.
+  void take_up();
+  std::string settings_text() const;
   report::Section training_section() const;
+  report::Section& section_of(const std::string& title);
 
   std::vector<Course> courses_;
   std::vector<report::Section> sections_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/plain/command_line.hpp"
+#include "support/plain/files.hpp"
 
 namespace {
 
@@ -136,6 +137,84 @@ TEST(RunCommand, AnOutputFolderThatCannotBeMadeIsSaidBeforeTheWork) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_TRUE(contains(outcome.output, "cannot make the run folder")) << outcome.output;
   EXPECT_TRUE(is_one_line(outcome.output)) << outcome.output;
+}
+
+/// A folder of small images, in quotes.
+std::string images_folder() {
+  const auto folder = fresh_folder("images");
+  std::filesystem::create_directories(folder);
+  for (const auto& [name, content] : fathom::testing::small_images(40, 20, 10))
+    std::ofstream(folder / name, std::ios::binary) << content;
+  return quoted(folder);
+}
+
+const std::string tiny_images =
+    "run images --quick --quiet --train-images 32 --test-images 20 --side 8 --epochs 1 --set tolerance=1e-3 ";
+
+TEST(RunImages, LeavesTheTableOfThePaperBesideOurs) {
+  const auto folder = fresh_folder("table");
+  const Outcome outcome =
+      fathom(tiny_images + "--model il --data " + images_folder() + " --out " + quoted(folder));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_EQ(metrics_in(folder).at("models").at("IL-NODE").at("parameters"), 20686);
+  EXPECT_NEAR(metrics_in(folder).at("models").at("IL-NODE").at("share of the paper's training").get<double>(),
+              32.0 / (20 * 60000), 1e-12);
+  const std::string page = fathom::testing::content(folder / "report.html");
+  for (const char* part : {"99.1", "share of paper", "plain CNN", "linear"})
+    EXPECT_TRUE(contains(page, part)) << part;
+}
+
+TEST(RunImages, StopsAtItsBudgetAndSaysWhatShareItDid) {
+  const auto folder = fresh_folder("budget");
+  const Outcome outcome = fathom(tiny_images + "--set epochs=1000000 --budget 1s --model il --data " +
+                                 images_folder() + " --out " + quoted(folder));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const double epochs = metrics_in(folder).at("models").at("IL-NODE").at("epochs").get<double>();
+  EXPECT_GT(epochs, 0);
+  EXPECT_LT(epochs, 100000);
+}
+
+TEST(RunImages, GoesOnWhereItWasKilled) {
+  const auto folder = fresh_folder("killed");
+  const std::string command =
+      tiny_images + "--model il --data " + images_folder() + " --out " + quoted(folder);
+  ASSERT_EQ(fathom(command).exit_code, 0);
+  const nlohmann::json whole = metrics_in(folder);
+  for (const char* file : {"metrics.json", "report.html", "plain-CNN.checkpoint"})
+    std::filesystem::remove(folder / file);
+  const Outcome resumed = fathom(command + " --resume");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(metrics_in(folder).at("models").at("IL-NODE"), whole.at("models").at("IL-NODE"))
+      << "its seconds too";
+  EXPECT_TRUE(std::filesystem::exists(folder / "report.html"));
+  const Outcome other = fathom(command + " --resume --seed 7");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(contains(other.output, "holds a run with other settings")) << other.output;
+}
+
+TEST(RunImages, SaysInOneSentenceWhatIsWrongWithTheImages) {
+  const auto refused = [](const std::string& data) {
+    const Outcome outcome =
+        fathom(tiny_images + "--data " + data + " --out " + quoted(fresh_folder("refused")));
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+    EXPECT_NE(outcome.exit_code, 0);
+    return outcome.output;
+  };
+  EXPECT_TRUE(contains(refused("mnits"), "unknown data set `mnits`; did you mean `mnist`?"));
+  const auto folder = fresh_folder("broken images");
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(contains(refused(quoted(folder)), "no images in"));
+  for (const auto& [name, content] : fathom::testing::small_images(40, 20, 10))
+    std::ofstream(folder / name, std::ios::binary) << content.substr(0, content.size() - 1);
+  EXPECT_TRUE(contains(refused(quoted(folder)), "ends early"));
+}
+
+TEST(RunImages, RefusesADurationWithoutAUnitOfTime) {
+  for (const char* budget : {"soon", "3x", "-5m", "0"}) {
+    const Outcome outcome = fathom("run images --budget " + std::string(budget));
+    EXPECT_EQ(outcome.exit_code, 2) << budget;
+    EXPECT_TRUE(contains(outcome.output, "--budget")) << outcome.output;
+  }
 }
 
 TEST(ListCommand, ShowsTheSettingsOfAnExperiment) {

@@ -194,6 +194,26 @@ TEST_F(DepthLayers, HaveTheParameterCountsOfThePaper) {
   EXPECT_EQ(count(*HyperLinear(2, 32, 8)), 2 * 8 + (8 + 1) * (2 + 1) * 32);  // M4b beside M3: 880 to 1056
 }
 
+TEST_F(DepthLayers, AnInstanceNormInAChainIsTorchs) {
+  using torch::nn::InstanceNorm2d, torch::nn::InstanceNorm2dOptions;
+  torch::manual_seed(1);
+  for (const bool affine : {true, false}) {
+    for (const bool tracked : {true, false}) {
+      InstanceNorm2d alone(InstanceNorm2dOptions(3).affine(affine).track_running_stats(tracked).eps(1e-3));
+      alone->to(torch::kFloat64);
+      if (affine) torch::nn::init::normal_(alone->weight);
+      InstanceNorm2d copy(std::dynamic_pointer_cast<torch::nn::InstanceNorm2dImpl>(alone->clone()));
+      DepthSequential chain(copy);
+      for (const bool training : {true, false}) {
+        alone->train(training);
+        chain->train(training);
+        EXPECT_LT(distance(chain->forward(scalar(0.3), images), alone->forward(images)), 1e-12)
+            << affine << tracked << training;
+      }
+    }
+  }
+}
+
 TEST_F(DepthLayers, SayWhatIsWrongInOneSentence) {
   const auto says = [](auto&& work, const std::string& expected) {
     EXPECT_NE(message_of(work).find(expected), std::string::npos) << message_of(work);

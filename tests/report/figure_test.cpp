@@ -5,8 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fathom/read/png.hpp"
 #include "fathom/support/error.hpp"
 #include "report/sample_page.hpp"
+#include "support/plain/command_line.hpp"
 
 namespace fathom::report {
 namespace {
@@ -27,6 +29,26 @@ std::vector<json> domains(const Figure& figure, const std::string& scale) {
   return result;
 }
 
+std::string decoded(const std::string& base64) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t held = 0;
+  int bits = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    held = held << 6 | std::uint32_t(digits.find(c));
+    bits += 6;
+    if (bits >= 8) bytes += char(held >> (bits -= 8) & 0xFF);
+  }
+  return bytes;
+}
+
+Array png_of(const std::string& bytes) {
+  const testing::TemporaryFolder folder;
+  folder.write("tile.png", bytes);
+  return read_png(folder / "tile.png");
+}
+
 std::vector<Figure> sample_figures() {
   std::vector<Figure> figures;
   for (const Section& section : sample_page().sections)
@@ -39,7 +61,7 @@ TEST(Figures, HaveAnAlternativeTextAndNoAddress) {
   for (const Figure& figure : sample_figures()) {
     EXPECT_GT(figure.alternative.size(), 20u) << figure.caption.title;
     EXPECT_EQ(figure.specification.find("http"), std::string::npos) << figure.caption.title;
-    EXPECT_EQ(figure.specification.find("\"url\""), std::string::npos) << figure.caption.title;
+    EXPECT_EQ(figure.specification.find("\"url\":\""), std::string::npos) << figure.caption.title;
   }
 }
 
@@ -185,6 +207,40 @@ TEST(TrainingCurves, AreLogarithmicThoughALossReachesZero) {
 TEST(Comparison, NeedsOneValueAModel) {
   EXPECT_THROW(comparison({}, {.models = {"a", "b"}, .measures = {{.title = "NFE", .values = {1}}}}),
                InvalidArgument);
+}
+
+TEST(TileSheet, CarriesEachPictureAsAPngOfItsPixels) {
+  const Tile grey{.width = 2, .height = 1, .pixels = {0, 255}, .label = "7", .note = "is 1"},
+      colour{.width = 1, .height = 1, .pixels = {1, 2, 3}};
+  const json panel = parsed(tile_sheet({}, {.panels = {{"model", {grey, colour}}}}))["marks"][0];
+  const json tiles = panel["data"][0]["values"];
+  ASSERT_EQ(tiles.size(), 2u);
+  EXPECT_EQ(tiles[0]["label"], "7");
+  EXPECT_EQ(tiles[0]["note"], "is 1");
+  const std::vector<std::vector<double>> wanted = {{0, 255}, {1, 2, 3}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string address = tiles[i]["picture"], start = "data:image/png;base64,";
+    ASSERT_TRUE(address.starts_with(start));
+    const Array read = png_of(decoded(address.substr(start.size())));
+    EXPECT_EQ(numbers(read), wanted[i]);
+  }
+}
+
+TEST(TileSheet, RefusesPixelsThatDoNotFillThePicture) {
+  EXPECT_THROW(tile_sheet({}, {.panels = {{"", {Tile{.width = 2, .height = 2, .pixels = {1, 2, 3}}}}}}),
+               InvalidArgument);
+  EXPECT_THROW(tile_sheet({}, {.panels = {{"", {}}}}), InvalidArgument);
+}
+
+TEST(Confusion, ShowsCountsAndTheirShareOfTheClass) {
+  const Figure figure = confusion({}, {.classes = 2, .panels = {{"model", {3, 1, 0, 5}}}});
+  const json cells = parsed(figure)["marks"][0]["data"][0]["values"];
+  ASSERT_EQ(cells.size(), 3u) << "what never happened is left out";
+  EXPECT_EQ(cells[1]["row"], 0);
+  EXPECT_EQ(cells[1]["column"], 1);
+  EXPECT_EQ(cells[1]["count"], 1);
+  EXPECT_EQ(cells[1]["share"], 0.25);
+  EXPECT_THROW(confusion({}, {.classes = 2, .panels = {{"model", {3, 1}}}}), InvalidArgument);
 }
 
 }  // namespace

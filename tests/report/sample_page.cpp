@@ -3,6 +3,8 @@
 #include <cmath>
 #include <functional>
 
+#include "fathom/support/error.hpp"
+
 namespace fathom::report {
 
 namespace {
@@ -203,6 +205,32 @@ Figure measures() {
                     {.title = "path length", .values = {2.1, 0.9, 1.4}, .deviations = {0.2, 0.1, 0.2}}}});
 }
 
+Figure mistakes() {
+  ConfusionPanel panel{.title = "NODE", .counts = {}};
+  for (int row = 0; row < 10; ++row)
+    for (int column = 0; column < 10; ++column)
+      panel.counts.push_back(row == column ? 90 : (row * column) % 7);
+  ConfusionPanel other = panel;
+  other.title = "IL-NODE";
+  return confusion({.title = "Mistakes", .idea = "Which class is taken for which.", .finding = "Few."},
+                   {.classes = 10, .panels = {panel, other}});
+}
+
+Figure pictures(std::size_t columns) {
+  TileSheet sheet{.panels = {{"NODE", {}}, {"2nd order", {}}}, .columns = columns};
+  for (TilePanel& panel : sheet.panels) {
+    for (std::size_t n = 0; n < 12; ++n) {
+      Tile tile{.width = 14, .height = 14, .pixels = {}, .label = text("label ", n)};
+      if (n < 4) tile.note = "is aeroplane";
+      const std::size_t channels = n % 2 == 0 ? 1 : 3;
+      for (std::size_t i = 0; i < 14 * 14 * channels; ++i)
+        tile.pixels.push_back(static_cast<unsigned char>(i * (n + 3) % 256));
+      panel.tiles.push_back(tile);
+    }
+  }
+  return tile_sheet({.title = "Pictures", .idea = "Small pictures with words.", .finding = "Twelve."}, sheet);
+}
+
 }  // namespace
 
 Page sample_page() {
@@ -219,7 +247,7 @@ Page sample_page() {
                .figures = {flows(), decisions()}},
               {.title = "Over depth", .figures = {trajectories(), parameters(), densities(), depths()}},
               {.title = "Numbers",
-               .figures = {course(), heat(), slope(), measures()},
+               .figures = {course(), heat(), slope(), measures(), mistakes(), pictures(0), pictures(6)},
                .tables = {
                    {.caption = {.title = "Models", .idea = "One row a model.", .finding = "Control is best."},
                     .columns = {"model", "loss", "accuracy", "NFE", "parameters", "seconds"},

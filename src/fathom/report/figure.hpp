@@ -217,4 +217,33 @@ struct Comparison {
 };
 Figure comparison(const Caption& caption, const Comparison& data);
 
+/// How often each class (row) was answered by each class (column).
+struct ConfusionPanel {
+  std::string title;
+  std::vector<double> counts;  ///< (classes, classes)
+};
+struct Confusion {
+  std::size_t classes = 0;
+  std::vector<ConfusionPanel> panels;
+};
+Figure confusion(const Caption& caption, const Confusion& data);
+
+/// A small picture, grey or in colour, with words below it.
+struct Tile {
+  std::size_t width = 0;
+  std::size_t height = 0;
+  std::vector<unsigned char> pixels;  ///< (height, width) grey, or (height, width, 3) red, green, blue
+  std::string label = {};
+  std::string note = {};  ///< below the label, in the colour of a warning
+};
+struct TilePanel {
+  std::string title;
+  std::vector<Tile> tiles;
+};
+struct TileSheet {
+  std::vector<TilePanel> panels;
+  std::size_t columns = 0;  ///< tiles in a row; 0: as many as fit
+};
+Figure tile_sheet(const Caption& caption, const TileSheet& data);
+
 }  // namespace fathom::report

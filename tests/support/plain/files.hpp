@@ -89,4 +89,25 @@ inline std::string idx(int type, const std::vector<std::uint32_t>& shape, const 
   return file + elements;
 }
 
+/// An image set in the files of MNIST: for each class a bright spot at another place, over some noise.
+inline std::vector<std::pair<std::string, std::string>> small_images(std::uint32_t train, std::uint32_t test,
+                                                                     std::uint32_t side) {
+  std::uint32_t state = 1;
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& [prefix, count] : {std::pair("train", train), std::pair("t10k", test)}) {
+    std::string pixels, labels;
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const std::uint32_t label = n % 10;
+      labels += char(label);
+      for (std::uint32_t i = 0; i < side * side; ++i) {
+        state = state * 1664525 + 1013904223;
+        pixels += char(i % 10 == label ? 255 : state >> 26);
+      }
+    }
+    files.emplace_back(std::string(prefix) + "-images-idx3-ubyte", idx(8, {count, side, side}, pixels));
+    files.emplace_back(std::string(prefix) + "-labels-idx1-ubyte", idx(8, {count}, labels));
+  }
+  return files;
+}
+
 }  // namespace fathom::testing
