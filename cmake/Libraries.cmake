@@ -15,6 +15,9 @@ list(FILTER torch_sources EXCLUDE REGEX ${runtime_pattern})
 set(report_sources ${torch_sources})
 list(FILTER report_sources INCLUDE REGEX "^${fathom_source_root}/report/")
 list(FILTER torch_sources EXCLUDE REGEX "^${fathom_source_root}/report/")
+set(c_sources ${torch_sources})
+list(FILTER c_sources INCLUDE REGEX "^${fathom_source_root}/capi/")
+list(FILTER torch_sources EXCLUDE REGEX "^${fathom_source_root}/capi/")
 
 function(fathom_library target sources)
   add_library(${target} ${sources})
@@ -52,10 +55,29 @@ target_link_libraries(fathom_runtime PUBLIC Threads::Threads PRIVATE ZLIB::ZLIB)
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(fathom_runtime PUBLIC ${torch_flags})
 
+# fathom.h, for C and all that calls C: libfathom.so, with nothing of the rest to be seen from outside.
+add_library(fathom_c SHARED ${c_sources})
+add_library(fathom::c ALIAS fathom_c)
+target_compile_features(fathom_c PRIVATE cxx_std_20)
+target_include_directories(fathom_c INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_link_libraries(fathom_c PRIVATE $<BUILD_INTERFACE:fathom_runtime>)
+target_compile_definitions(fathom_c PRIVATE FATHOM_VERSION="${PROJECT_VERSION}")
+fathom_warnings(fathom_c)
+set_target_properties(fathom_c PROPERTIES
+  EXPORT_NAME c OUTPUT_NAME fathom VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/fathom_c.map)
+if(NOT APPLE AND NOT WIN32)
+  # What libraries linked into it offer would be offered by it as well.
+  target_link_options(fathom_c PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/fathom_c.map)
+endif()
+
 if(NOT FATHOM_RUNTIME_ONLY)
   include(Report)
   fathom_library(fathom "${torch_sources}")
   add_library(fathom::fathom ALIAS fathom)
+  set_target_properties(fathom PROPERTIES OUTPUT_NAME fathom_torch)  # libfathom is the C library
   target_link_libraries(fathom PUBLIC fathom_runtime fathom_report torch)
   # torch/torch.h costs half a minute a file; compiled once here and reused by fathom_uses_torch().
   target_precompile_headers(fathom PRIVATE <torch/torch.h>)

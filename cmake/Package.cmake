@@ -5,9 +5,11 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fathom)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fathom ${PROJECT_SOURCE_DIR}/src/fathom
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
-# Two export files, so that asking for the runtime alone does not look for torch.
+# An export file for each, so that asking for the runtime alone does not look for torch, nor for the C library at all.
+install(TARGETS fathom_c EXPORT c)
+install(EXPORT c NAMESPACE fathom:: FILE fathomCTargets.cmake DESTINATION ${package_folder})
 install(TARGETS fathom_runtime EXPORT runtime)
 install(EXPORT runtime NAMESPACE fathom:: FILE fathomRuntimeTargets.cmake DESTINATION ${package_folder})
 if(TARGET fathom)

@@ -1,5 +1,6 @@
 # tests/<folder>/<name>_test.cpp  -> program <folder>_<name>_test, ctest <folder>/<name>, label <folder>
 # examples/<name>.cpp             -> program example_<name>,       ctest example/<name>,  label example
+# capi/c99, symbols and ctypes     -> the C library as C, as a list of symbols, from Python
 # runtime/library                 -> fathom::runtime as a shared library: small, and without torch
 # tools and the installed package -> ctest tools/..., package/install
 # Labels tools and package: what is shipped, not how it runs, so that the sanitizers leave them out.
@@ -55,7 +56,11 @@ if(GTest_FOUND)
     string(REGEX REPLACE "_test$" "" name ${stem})
     set(target ${folder}_${stem})
 
-    if(folder IN_LIST runtime_folders)
+    if(folder STREQUAL "capi")
+      add_executable(${target} ${source})
+      target_link_libraries(${target} PRIVATE fathom::c GTest::gtest)
+      fathom_warnings(${target})
+    elseif(folder IN_LIST runtime_folders)
       add_executable(${target} ${source})
       target_link_libraries(${target} PRIVATE fathom_test_plain)
       fathom_warnings(${target})
@@ -132,6 +137,13 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 fathom_register(runtime/library package
   COMMAND ${tests_root}/runtime/library_test $<TARGET_FILE:${shared_runtime}> $<TARGET_FILE:example_deploy>)
+
+# What a C compiler, the linker and another language make of the C library.
+set(a_model ${PROJECT_SOURCE_DIR}/fuzz/corpus/model_file/good-classes.safetensors)
+fathom_register(capi/c99 package COMMAND ${tests_root}/capi/c99_test ${PROJECT_SOURCE_DIR} $<TARGET_FILE:fathom_c> ${a_model} 1 2)
+fathom_register(capi/symbols package
+  COMMAND ${tests_root}/capi/symbols_test ${PROJECT_SOURCE_DIR}/include/fathom/fathom.h $<TARGET_FILE:fathom_c>)
+fathom_register(capi/ctypes package COMMAND python3 -B ${tests_root}/capi/ctypes_test.py $<TARGET_FILE:fathom_c> ${a_model})
 
 if(TARGET fathom_cli AND TARGET fathom_experiments)
   fathom_register(experiments/pages experiments

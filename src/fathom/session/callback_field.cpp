@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "fathom/fused/program.hpp"
+#include "fathom/session/layers.hpp"
 #include "fathom/support/error.hpp"
 
 namespace fathom {
 
 namespace {
+
+constexpr std::int64_t most_parameters = 1 << 30;
 
 using fused::Frame;
 using fused::Op;
@@ -129,9 +132,12 @@ template <class T> struct Owned {
 }  // namespace
 
 template <class T> ProgramField CallbackField<T>::field() const {
-  require(features >= 1, "`features` of the state must be positive, got ", features);
-  require(parameters >= 0 && inputs >= 0, "`parameters` and `inputs` must not be negative, got ", parameters,
-          " and ", inputs);
+  using session::most_features;
+  require(features >= 1 && features <= most_features, "`features` of the state must be 1 to ", most_features,
+          ", got ", features);
+  require(parameters >= 0 && inputs >= 0 && parameters <= most_parameters && inputs <= most_features,
+          "`parameters` must be 0 to ", most_parameters, " and `inputs` 0 to ", most_features, ", got ",
+          parameters, " and ", inputs);
   require(bool(rate), "a field needs a `rate`, got none");
   const auto owned = std::make_shared<Owned<T>>(*this);
   fused::Builder build{std::int32_t(features)};

@@ -1,5 +1,6 @@
 #include "fathom/session/layers.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "fathom/support/error.hpp"
@@ -48,7 +49,8 @@ std::vector<Parameter> parameters_of_one(const Layer& layer, const Functions& fu
 }
 
 std::int64_t inputs_of(const Layer& layer, std::int64_t features, std::size_t number) {
-  require(layer.features >= 1, "layer ", number, " needs at least one feature, got ", layer.features);
+  require(layer.features >= 1 && layer.features <= most_features, "layer ", number, " needs 1 to ",
+          most_features, " features, got ", layer.features);
   return features + (layer.reads_depth ? 1 : 0);
 }
 
@@ -69,6 +71,9 @@ fused::Function function_of(Activation activation) {
 }
 
 Layers::Layers(fused::Builder& build, const std::vector<Layer>& layers, std::int64_t features) {
+  std::int64_t all = 0;
+  for (const Layer& layer : layers) all += std::clamp<std::int64_t>(layer.features, 0, most_features);
+  require(all <= most_features, "layers have ", most_features, " features together at most, got ", all);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Layer& layer = layers[i];
     Functions functions(layer);

@@ -13,6 +13,9 @@
 
 namespace fathom::session {
 
+/// Of a state, an input, or all layers together: rows of a program are counted in 32 bits.
+inline constexpr std::int64_t most_features = 1 << 24;
+
 fused::Function function_of(Activation activation);
 
 class Layers {

@@ -87,10 +87,13 @@ std::vector<double> both(std::vector<double> first, const std::vector<double>& s
 }
 
 void check(const NetworkOptions& options) {
+  using session::most_features;
   require(options.signal.size == 0 || (options.signal.values && options.signal.slopes),
           "a `signal` needs values and slopes, got ", options.signal.size, " without");
-  require(options.features >= 1, "`features` of the state must be positive, got ", options.features);
-  require(options.inputs >= 0, "`inputs` must not be negative, got ", options.inputs);
+  require(options.features >= 1 && options.features <= most_features, "`features` of the state must be 1 to ",
+          most_features, ", got ", options.features);
+  require(options.inputs >= 0 && options.inputs <= most_features, "`inputs` must be 0 to ", most_features,
+          ", got ", options.inputs);
   require(!options.layers.empty(), "a network needs at least one layer, got none");
   require(options.order >= 1 && options.features % options.order == 0, "`order` must divide the ",
           options.features, " features of the state, got ", options.order);
