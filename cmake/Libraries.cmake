@@ -77,7 +77,9 @@ if(NOT FATHOM_RUNTIME_ONLY)
   include(Report)
   fathom_library(fathom "${torch_sources}")
   add_library(fathom::fathom ALIAS fathom)
-  set_target_properties(fathom PROPERTIES OUTPUT_NAME fathom_torch)  # libfathom is the C library
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(fathom PROPERTIES OUTPUT_NAME fathom_torch)  # libfathom.so is the C library
+  endif()
   target_link_libraries(fathom PUBLIC fathom_runtime fathom_report torch)
   # torch/torch.h costs half a minute a file; compiled once here and reused by fathom_uses_torch().
   target_precompile_headers(fathom PRIVATE <torch/torch.h>)

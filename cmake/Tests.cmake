@@ -106,7 +106,7 @@ else()
 endif()
 
 # Examples that must do without torch, each with its arguments.
-set(runtime_examples deploy control_loop session callback_field grey_box)
+set(runtime_examples deploy control_loop session callback_field grey_box ragged)
 set(deploy_arguments ${PROJECT_SOURCE_DIR}/fuzz/corpus/model_file/good-classes.safetensors 1 2)
 set(control_loop_arguments ${deploy_arguments})
 

@@ -242,6 +242,11 @@ class Caller {
     made.start = numbers<fathom_view>(samples, field_about_.features);
     made.parameters = numbers<fathom_view>(1, field_about_.parameters);
     if (field_about_.inputs > 0) made.input = numbers<fathom_view>(samples, field_about_.inputs);
+    if (bytes_.next() % 8 == 0) {
+      counts_.assign(std::size_t(samples), bytes_.next() % 4);
+      made.depth_counts = counts_.data();
+      made.depth_counts_size = bytes_.next() % 8 ? counts_.size() : 0;
+    }
     return made;
   }
   fathom_gradient gradient(std::int64_t samples, std::int64_t depths) {
@@ -325,6 +330,7 @@ class Caller {
   fathom_field_description field_about_ = {};  // of the session
   std::int32_t type_ = FATHOM_FLOAT64, session_type_ = FATHOM_FLOAT64;
   std::int64_t samples_ = 0, depth_count_ = 0;
+  std::vector<std::int64_t> counts_;
   std::int64_t callback_features_ = 0;
   std::int32_t callback_type_ = 0, callback_answer_ = 0;
 };

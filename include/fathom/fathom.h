@@ -281,6 +281,10 @@ typedef struct fathom_data {
   fathom_view start;      /**< (samples, features) */
   fathom_view parameters; /**< (1, parameters) */
   fathom_view input;      /**< (samples, inputs) */
+  /** NULL: all samples have the depths of the call. Otherwise (samples): each has so many of them for itself, at least 2, those of sample 0
+   *  first. States, targets and the like then have a row for each sample and depth in that order. */
+  const int64_t* depth_counts;
+  size_t depth_counts_size; /**< of that array */
 } fathom_data;
 
 typedef struct fathom_report {

@@ -77,6 +77,17 @@ template <class T> struct Loss {
   std::span<const double> running_weights = {};
 };
 
+/// A ragged batch: each sample is solved over a span of its own and saved at depths of its own, in steps of its own. A point is a sample at
+/// one of its depths; the points of sample 0 come first, then those of sample 1, ...
+///
+///   const RaggedDepths depths{.depths = times, .counts = lengths};         // 3 + 2 points: {0, 1, 2,  0, 0.5}, {3, 2}
+///   session.loss(data, depths, {.targets = y, .mask = is_known}, &gradient);
+struct RaggedDepths {
+  std::span<const double> depths = {};  ///< (points)
+  std::span<const std::int64_t> counts =
+      {};  ///< (batch): points of each sample, at least 2: its start, ..., its end
+};
+
 /// The parameters of the layers of a head on states of so many features.
 std::vector<Parameter> head_parameters(std::int64_t features, const std::vector<Layer>& layers);
 
@@ -105,6 +116,16 @@ template <class T> class Session {
   /// The value of a loss, and with `gradient` its derivatives, in one solve. backward() then needs another solve() before it.
   double loss(const Data<T>& data, std::span<const double> depths, const Loss<T>& loss,
               const Gradient<T>* gradient = nullptr);
+
+  /// The same for a ragged batch: a row for each point where there was one for each depth and sample. `states`: (points, features);
+  /// `running`: (points, running losses); backward() takes its adjoints alike, and gradients of depths have one number for each point.
+  /// Losses have targets, labels and mask at the last point of each sample (batch rows) or at all (points); each may have a weight of its own in
+  /// `depth_weights`. Threads share the samples, which sums do not depend on. The results are those of a call for each sample; memory is
+  /// made anew in each call. Derivatives: `discrete` or `none`.
+  SolveReport solve(const Data<T>& data, const RaggedDepths& depths, View<T> states, View<T> running = {});
+  double loss(const Data<T>& data, const RaggedDepths& depths, const Loss<T>& loss,
+              const Gradient<T>* gradient = nullptr);
+  std::span<const SolveReport> sample_reports() const;  ///< of the last call, if that was one: of each sample
 
   /// Of the last solve() or loss(), with the evaluations of its gradients.
   const SolveReport& report() const;

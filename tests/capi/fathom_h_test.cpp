@@ -273,6 +273,44 @@ TEST(CSessions, SolveCallbacksAndPullBack) {
   EXPECT_NEAR(of_depths[1], 3 * 0.5 * std::exp(0.5), 1e-7);
 }
 
+/// Two samples: one at 0, 1 and 2, the other at 0 and 0.5.
+TEST(CSessions, SolveSamplesOverDepthsOfTheirOwn) {
+  Growth growth;
+  const Field field(growth.options());
+  fathom_session_options options = {};
+  options.relative_tolerance = options.absolute_tolerance = 1e-10;
+  const Session session(field, options);
+  const Numbers start = {1, 2}, theta = {0.5}, depths = {0, 1, 2, 0, 0.5}, up = {0, 0, 1, 0, 1};
+  const std::vector<int64_t> counts = {3, 2};
+  Numbers states(5), of_theta(1);
+  fathom_data data = data_of(start, 2, theta);
+  data.depth_counts = counts.data();
+  data.depth_counts_size = 1;
+  expect_refused(
+      fathom_session_solve(session.handle, &data, depths.data(), 5, out(states, 5), nullptr, &error),
+      FATHOM_INVALID_ARGUMENT, "`counts` needs a number of depths for each of the 2 samples, got 1");
+  data.depth_counts_size = 2;
+  ASSERT_EQ(fathom_session_solve(session.handle, &data, depths.data(), 5, out(states, 5), nullptr, &error),
+            FATHOM_OK)
+      << error.message;
+  EXPECT_NEAR(states[2], std::exp(1.0), 1e-8);
+  EXPECT_NEAR(states[4], 2 * std::exp(0.25), 1e-8);
+  fathom_gradient gradient = {};
+  gradient.size = sizeof gradient;
+  gradient.parameters = out(of_theta);
+  ASSERT_EQ(fathom_session_backward(session.handle, view(up, 5), &gradient, &error), FATHOM_OK)
+      << error.message;
+  EXPECT_NEAR(of_theta[0], 2 * std::exp(1.0) + 0.5 * 2 * std::exp(0.25), 1e-7);
+  fathom_loss loss = {};
+  loss.size = sizeof loss;
+  loss.targets = view(states, 5);
+  double value = 1;
+  ASSERT_EQ(fathom_session_loss(session.handle, &data, depths.data(), 5, &loss, nullptr, &value, &error),
+            FATHOM_OK)
+      << error.message;
+  EXPECT_EQ(value, 0);
+}
+
 TEST(CSessions, RefuseWhatDoesNotFit) {
   Growth growth;
   const Field field(growth.options());
@@ -328,7 +366,7 @@ TEST(CSessions, TellWhyASolveFailed) {
   const fathom_data bad = data_of(start, 1, nan);
   expect_refused(
       fathom_session_solve(session.handle, &bad, depths.data(), 2, out(states, 2), nullptr, &error),
-      FATHOM_NOT_FINITE, "not finite");
+      FATHOM_NOT_FINITE, "nan");
 }
 
 TEST(CSessions, RefuseTheirOwnCallback) {

@@ -471,5 +471,20 @@ TEST(SessionParameters, ThatAreUnchangedAreReadOnce) {
   EXPECT_EQ(end_of(session, one, one.parameters, true), expected);  // this batch size has not read them yet
 }
 
+/// Its gradient is still of the depths of that solve, not of those that were refused.
+TEST(Session, KeepsItsSolveWhereALaterCallIsRefused) {
+  const ProgramField field = plain_field();
+  const Numbers<double> numbers(field, 2);
+  Session<double> session(field);
+  std::vector<double> states(3 * 4), expected(numbers.parameters.size()), found(expected.size());
+  const std::vector<double> up(states.size(), 1.0);
+  session.solve(numbers.data(), numbers.depths, view_of(states, 4));
+  session.backward(view_of(up, 4), {.parameters = expected});
+  EXPECT_THROW(session.solve(numbers.data(), std::vector<double>{0, 1}, view_of(states, 4)), InvalidArgument);
+  EXPECT_THROW(session.backward({up.data(), 2, 4}, {.parameters = found}), InvalidArgument);
+  session.backward(view_of(up, 4), {.parameters = found});
+  EXPECT_EQ(found, expected);
+}
+
 }  // namespace
 }  // namespace fathom

@@ -44,7 +44,8 @@ template <class T> struct Typed {
   Data<T> data = {};
   Gradient<T> gradient = {};
   Loss<T> loss = {};
-  int64_t depths = 0, samples = 0;  // of the last solve
+  std::span<const int64_t> counts = {};  // of the call under way, where each sample has depths of its own
+  View<const T> solved = {};  // shape of the last solve's states, as the Session sees them; else 0 x 0
 };
 
 }  // namespace fathom::capi

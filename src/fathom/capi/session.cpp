@@ -50,8 +50,15 @@ SolveOptions options_of(const fathom_session_options& given) {
   return options;
 }
 
-template <class T> void read(const fathom_data* given, int64_t features, Data<T>& data) {
+template <class T> void read(const fathom_data* given, Typed<T>& typed) {
+  const int64_t features = typed.session.field().features();
+  Data<T>& data = typed.data;
+  typed.solved = {};
   const fathom_data all = known(given, "fathom_data");
+  require(all.depth_counts || all.depth_counts_size == 0, "`depth_counts` must be given, got NULL");
+  typed.counts = {all.depth_counts, all.depth_counts_size};
+  require(!all.depth_counts || !typed.counts.empty(),
+          "`depth_counts` needs a number for each sample, got none");
   data.start = numbers_of<T>(all.start, all.start.rows, features, "start");
   data.parameters = row_of<T>(all.parameters, "parameters");
   data.inputs.clear();
@@ -158,15 +165,20 @@ fathom_code fathom_session_solve(fathom_session* session, const fathom_data* dat
                                  fathom_error* error) {
   return with_session(session, error, [&](auto& typed) {
     using T = decltype(number_type(typed));
-    typed.depths = 0;
+    read(data, typed);
     const int64_t features = typed.session.field().features();
-    read(data, features, typed.data);
     const std::span<const double> at = depths_of(depths, depth_count);
     const int64_t points = int64_t(depth_count), samples = typed.data.start.rows;
     if (report) size_of(report, "fathom_report");
-    const auto to = numbers_of<T>(states, product(points, samples, "states"), features, "states");
-    const SolveReport found = typed.session.solve(typed.data, at, {to.data, points, samples * features});
-    typed.depths = points, typed.samples = samples;
+    const bool is_ragged = !typed.counts.empty();
+    const int64_t rows = is_ragged ? points : product(points, samples, "states");
+    const auto to = numbers_of<T>(states, rows, features, "states");
+    const View<T> seen =
+        is_ragged ? View<T>{to.data, points, features} : View<T>{to.data, points, samples * features};
+    const SolveReport found = is_ragged
+                                  ? typed.session.solve(typed.data, RaggedDepths{at, typed.counts}, seen)
+                                  : typed.session.solve(typed.data, at, seen);
+    typed.solved = {nullptr, seen.rows, seen.columns};
     write(report, found);
   });
 }
@@ -176,10 +188,10 @@ fathom_code fathom_session_backward(fathom_session* session, fathom_view states,
   return with_session(session, error, [&](auto& typed) {
     using T = decltype(number_type(typed));
     read(gradient, typed.gradient);
-    require(typed.depths > 0, "a gradient needs a solve before it that succeeded");
+    require(typed.solved.rows > 0, "a gradient needs a solve before it that succeeded");
     const int64_t features = typed.session.field().features();
-    const auto from = numbers_of<T>(states, typed.depths * typed.samples, features, "states");
-    typed.session.backward({from.data, typed.depths, typed.samples * features}, typed.gradient);
+    const auto from = numbers_of<T>(states, int64_t(typed.solved.size()) / features, features, "states");
+    typed.session.backward({from.data, typed.solved.rows, typed.solved.columns}, typed.gradient);
   });
 }
 
@@ -187,12 +199,15 @@ fathom_code fathom_session_loss(fathom_session* session, const fathom_data* data
                                 size_t depth_count, const fathom_loss* loss, const fathom_gradient* gradient,
                                 double* value, fathom_error* error) {
   return with_session(session, error, [&](auto& typed) {
+    using T = decltype(number_type(typed));
     require_given(value, "value");
-    typed.depths = 0;
-    read(data, typed.session.field().features(), typed.data);
+    read(data, typed);
     read(loss, typed.loss);
     if (gradient) read(gradient, typed.gradient);
-    *value = typed.session.loss(typed.data, depths_of(depths, depth_count), typed.loss,
-                                gradient ? &typed.gradient : nullptr);
+    const Gradient<T>* wanted = gradient ? &typed.gradient : nullptr;
+    const std::span<const double> at = depths_of(depths, depth_count);
+    *value = typed.counts.empty()
+                 ? typed.session.loss(typed.data, at, typed.loss, wanted)
+                 : typed.session.loss(typed.data, RaggedDepths{at, typed.counts}, typed.loss, wanted);
   });
 }

@@ -3,6 +3,9 @@
 ///
 ///   Apart<float> apart(program, tensors, batch, threads);
 ///   const std::vector<SolveReport> reports = apart.solve({.options = ..., .plan = ..., .depths = depths}, start, saved);
+///
+/// Samples are saved at the same depths, in states of the whole batch; or each at depths of its own, and then there is one row of numbers, its
+/// features and running losses, for each sample and depth: a point.
 #pragma once
 
 #include <memory>
@@ -21,10 +24,11 @@ template <class T> class Apart {
   struct Request {
     EngineOptions options = {};  ///< its budgets are for all samples together
     ode::Plan plan = {};
-    std::vector<double> depths = {};
+    std::vector<double> depths = {};  ///< of every sample; or of all points, one sample after the other, ...
+    std::vector<std::size_t> own_begins = {};  ///< ... where those of each sample begin, (batch + 1)
   };
-  /// From `start`, (state size), to `saved`, (depths, state size), of the whole batch. Where samples fail, the first of them throws.
-  /// `start` must stay for the gradient. The times of the reports add up to that of the whole.
+  /// From `start`, (state size), to `saved`, (depths, state size) of the whole batch or (points, state rows). Where samples fail, the first
+  /// of them throws. `start` must stay for the gradient. The times of the reports add up to that of the whole.
   std::vector<ode::SolveReport> solve(const Request& request, const T* start, T* saved);
 
   /// After a solve that keeps starts.
@@ -33,6 +37,7 @@ template <class T> class Apart {
     T* start = nullptr;  ///< receives dL/d(start)
     std::vector<T*> inputs =
         {};  ///< for each of the program's inputs, receives dL/d(its tensor); null: not wanted
+    double* depths = nullptr;  ///< receives dL/d(depth), (depths) or (points)
   };
   struct Result {
     std::vector<double> weights;            ///< (Weights::gradient_size)
@@ -51,6 +56,7 @@ template <class T> class Apart {
         engines;                  // of each sample that is kept for its gradient, else one
     std::vector<T> start, saved;  // of one sample
     Result sums = {};
+    std::vector<double> depths;  // sums of dL/d(depth), where samples share depths
     std::exception_ptr failure = {};
   };
 
@@ -62,6 +68,12 @@ template <class T> class Apart {
   /// The numbers of one sample in a state of the whole batch: features, and running losses behind those of all.
   void gather(std::int64_t sample, const T* states, T* one) const;
   void scatter(std::int64_t sample, const T* one, T* states) const;
+  /// The same for all that is saved of a sample, (its depths, state rows).
+  void gather_saved(std::int64_t sample, const T* saved, T* one) const;
+  void scatter_saved(std::int64_t sample, const T* one, T* saved) const;
+  bool has_own_depths() const { return !request_.own_begins.empty(); }
+  std::span<const double> depths_of(std::int64_t sample) const;
+  void move_depths(Part& part, std::int64_t sample, const std::vector<double>& found, double* depths) const;
 
   std::shared_ptr<const Program> program_;
   Tensors<T> tensors_;

@@ -76,13 +76,11 @@ template <class T> void LossProgram<T>::build(const Loss<T>& loss, std::int64_t 
 }
 
 /// Do the numbers belong to the last depth alone?
-template <class T>
-bool LossProgram<T>::find_points(const Loss<T>& loss, std::int64_t batch, std::size_t depths) {
-  const std::int64_t all = batch * std::int64_t(depths);
-  const auto is_at_end = [&](std::int64_t rows, const char* what) {
-    require(rows == batch || rows == all, "`", what, "` must have a row for each of the ", batch,
-            " samples at the last depth, or at all ", depths, " depths (", all, " rows), got ", rows);
-    return rows == batch;
+template <class T> bool LossProgram<T>::find_points(const Loss<T>& loss, const LossRows& rows) const {
+  const auto is_at_end = [&](std::int64_t given, const char* what) {
+    require(given == rows.batch || given == rows.all, "`", what, "` must have a row for each of the ",
+            rows.batch, " samples at the last depth, or at all depths (", rows.all, " rows), got ", given);
+    return given == rows.batch;
   };
   bool at_end = true;
   if (needs_targets(loss.function)) {
@@ -108,12 +106,11 @@ bool LossProgram<T>::find_points(const Loss<T>& loss, std::int64_t batch, std::s
 }
 
 template <class T>
-bool LossProgram<T>::read(const Loss<T>& loss, const ProgramField& field, std::int64_t batch,
-                          std::size_t depths) {
+bool LossProgram<T>::read(const Loss<T>& loss, const ProgramField& field, const LossRows& rows) {
   if (!program_ || !key_.holds_for(loss, field.features())) build(loss, field.features());
-  at_end_ = find_points(loss, batch, depths);
-  batch_ = batch;
-  points_ = at_end_ ? 1 : depths;
+  at_end_ = find_points(loss, rows);
+  of_point_ = rows.of_point;
+  points_ = std::size_t((at_end_ ? rows.batch : rows.all) / of_point_);
   tensors_.clear();
   std::size_t place = 0;
   for (const Parameter& parameter : parameters_) place += std::size_t(parameter.size());
@@ -124,7 +121,7 @@ bool LossProgram<T>::read(const Loss<T>& loss, const ProgramField& field, std::i
     tensors_.push_back(loss.head_parameters.subspan(place, std::size_t(parameter.size())));
     place += std::size_t(parameter.size());
   }
-  const double numbers = double(batch) * double(needs_targets(loss.function) ? answers_ : 1);
+  const double numbers = double(of_point_) * double(needs_targets(loss.function) ? answers_ : 1);
   counted_.assign(points_, numbers);
   if (loss.function == LossFunction::cross_entropy) {
     read_labels(loss);
@@ -152,7 +149,7 @@ bool LossProgram<T>::read(const Loss<T>& loss, const ProgramField& field, std::i
           "`running_weights` need one number for each of the ", field.running_losses(),
           " running losses, got ", loss.running_weights.size());
   running_.assign(loss.running_weights.begin(), loss.running_weights.end());
-  for (double& weight : running_) weight /= double(batch);
+  for (double& weight : running_) weight /= double(rows.batch);
   return at_end_;
 }
 
@@ -167,7 +164,7 @@ bool LossProgram<T>::counts(const Loss<T>& loss, std::size_t row, std::size_t co
 }
 
 template <class T> void LossProgram<T>::read_masked_targets(const Loss<T>& loss) {
-  const std::size_t columns = std::size_t(answers_), rows = std::size_t(batch_) * points_;
+  const std::size_t columns = std::size_t(answers_), rows = std::size_t(of_point_) * points_;
   targets_.resize(rows * columns), mask_.resize(rows * columns);
   std::fill(counted_.begin(), counted_.end(), 0.0);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -176,7 +173,7 @@ template <class T> void LossProgram<T>::read_masked_targets(const Loss<T>& loss)
       const std::size_t n = row * columns + column;
       mask_[n] = T(is_in ? 1 : 0);
       targets_[n] = is_in ? loss.targets.data[n] : T(0);
-      counted_[row / std::size_t(batch_)] += is_in ? 1 : 0;
+      counted_[row / std::size_t(of_point_)] += is_in ? 1 : 0;
     }
   }
   tensors_.push_back(targets_);
@@ -185,7 +182,7 @@ template <class T> void LossProgram<T>::read_masked_targets(const Loss<T>& loss)
 
 /// Labels, where there are any, and a mask of samples.
 template <class T> void LossProgram<T>::read_labels(const Loss<T>& loss) {
-  const std::size_t rows = std::size_t(batch_) * points_;
+  const std::size_t rows = std::size_t(of_point_) * points_;
   targets_.resize(rows);
   if (loss.mask) mask_.resize(rows);
   if (loss.mask) std::fill(counted_.begin(), counted_.end(), 0.0);
@@ -197,7 +194,7 @@ template <class T> void LossProgram<T>::read_labels(const Loss<T>& loss) {
     targets_[row] = T(label);
     if (!loss.mask) continue;
     mask_[row] = T(is_in ? 1 : 0);
-    counted_[row / std::size_t(batch_)] += is_in ? 1 : 0;
+    counted_[row / std::size_t(of_point_)] += is_in ? 1 : 0;
   }
   tensors_.push_back(targets_);
   if (loss.mask) tensors_.push_back(mask_);

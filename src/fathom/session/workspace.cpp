@@ -58,6 +58,23 @@ ode::Plan plan_of(const SolveOptions& options, const std::vector<double>& break_
 }  // namespace
 
 template <class T>
+bool renew(std::unique_ptr<fused::EndLoss<T>>& kept, const LossCall<T>& loss, const fused::Tiles& tiles,
+           int threads) {
+  if (kept && are_alike(kept->program(), *loss.program)) return false;
+  fused::Tensors<T> of_one = *loss.tensors;
+  for (const fused::SampleInput& input : loss.program->inputs) {
+    auto& tensor = of_one[std::size_t(input.tensor)];
+    tensor = tensor.first(std::size_t(tiles.batch()) * std::size_t(input.rows.count));
+  }
+  kept = std::make_unique<fused::EndLoss<T>>(loss.program, of_one, tiles, threads);
+  return true;
+}
+template bool renew(std::unique_ptr<fused::EndLoss<float>>&, const LossCall<float>&, const fused::Tiles&,
+                    int);
+template bool renew(std::unique_ptr<fused::EndLoss<double>>&, const LossCall<double>&, const fused::Tiles&,
+                    int);
+
+template <class T>
 Workspace<T>::Workspace(std::shared_ptr<const fused::Program> program, const fused::Tensors<T>& tensors,
                         std::int64_t batch, const SolveOptions& options, std::vector<double> break_points,
                         std::uint64_t parameters)
@@ -236,16 +253,7 @@ template <class T> double Workspace<T>::along_field(double depth, const T* state
 
 template <class T> void Workspace<T>::prepare_loss(const LossCall<T>& loss) {
   const std::int64_t points = std::int64_t(loss.shares.size());
-  const bool is_new = !end_loss_ || !are_alike(end_loss_->program(), *loss.program);
-  if (is_new) {
-    loss_way_back_.reset();
-    fused::Tensors<T> of_one = *loss.tensors;
-    for (const fused::SampleInput& input : loss.program->inputs) {
-      auto& tensor = of_one[std::size_t(input.tensor)];
-      tensor = tensor.first(std::size_t(batch()) * std::size_t(input.rows.count));
-    }
-    end_loss_ = std::make_unique<fused::EndLoss<T>>(loss.program, of_one, problem_.tiles, problem_.threads);
-  }
+  if (renew(end_loss_, loss, problem_.tiles, problem_.threads)) loss_way_back_.reset();
   end_loss_->read(*loss.tensors, points);
   end_loss_->weigh_running_losses(loss.running);
 }

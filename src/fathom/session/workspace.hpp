@@ -28,6 +28,11 @@ template <class T> struct LossCall {
   bool at_end = true;  ///< the last depth is the one point; otherwise each depth is one
 };
 
+/// Makes `kept` an EndLoss of the loss's program where it is not one. Was it made? Its numbers must be read before it is used.
+template <class T>
+bool renew(std::unique_ptr<fused::EndLoss<T>>& kept, const LossCall<T>& loss, const fused::Tiles& tiles,
+           int threads);
+
 template <class T> class Workspace {
  public:
   /// `parameters`: the version of those in `tensors`, see Call.
