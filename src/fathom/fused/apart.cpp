@@ -124,6 +124,7 @@ std::vector<ode::SolveReport> Apart<T>::solve(const Request& request, const T* s
     *budget = *budget == 0 ? 0 : std::max<std::int64_t>(1, *budget / batch_);
   }
   start_ = start;
+  for (Part& part : parts_) part.way_back.reset();  // of another method, perhaps
   auto reports = std::vector<ode::SolveReport>(std::size_t(batch_));
   const auto began = std::chrono::steady_clock::now();
   for_each_part([&](Part& part) { solve_part(part, saved, reports.data()); });
@@ -181,6 +182,9 @@ void Apart<T>::pull_back_part(Part& part, const T* saved_adjoints, const Wanted&
                          .depths = wanted.depths != nullptr,
                          .start = wanted.start != nullptr};
   part.sums = {.weights = std::vector<double>(weights().gradient_size()), .evaluations = {}};
+  part.pass.problem = part.problem.get();
+  part.pass.method = request_.options.method;
+  part.pass.start = part.start.data();
   part.depths.assign(wanted.depths && !has_own_depths() ? request_.depths.size() : 0, 0.0);
   std::vector<T> adjoints;
   for (std::int64_t sample = part.begin; sample < part.end; ++sample) {
@@ -189,15 +193,12 @@ void Apart<T>::pull_back_part(Part& part, const T* saved_adjoints, const Wanted&
     adjoints.resize(depths.size() * size);
     gather_saved(sample, saved_adjoints, adjoints.data());
     Engine<T>& engine = *part.engines[std::size_t(sample - part.begin)];
-    const Pass<T> pass{.problem = part.problem.get(),
-                       .method = request_.options.method,
-                       .records = &engine.records(),
-                       .layout = engine.activation_layout(),
-                       .start = part.start.data(),
-                       .depths = {depths.begin(), depths.end()},
-                       .bound = depths.size(),
-                       .given = depths.size()};
-    const SweepResult<T> one = fused::pull_back(pass, adjoints.data(), sums);
+    part.pass.records = &engine.records();
+    part.pass.layout = engine.activation_layout();
+    part.pass.depths.assign(depths.begin(), depths.end());
+    part.pass.bound = part.pass.given = depths.size();
+    if (!part.way_back) part.way_back = std::make_unique<WayBack<T>>(part.pass);
+    const SweepResult<T>& one = part.way_back->pull_back(adjoints.data(), SavedAs::samples, sums);
     for (std::size_t n = 0; n < one.weights.size(); ++n) part.sums.weights[n] += one.weights[n];
     part.sums.evaluations.push_back(one.evaluations);
     if (wanted.start) scatter(sample, one.start.data(), wanted.start);

@@ -55,6 +55,8 @@ template <class T> class Apart {
     std::vector<std::unique_ptr<Engine<T>>>
         engines;                  // of each sample that is kept for its gradient, else one
     std::vector<T> start, saved;  // of one sample
+    Pass<T> pass = {};            // of the sample that is pulled back
+    std::unique_ptr<WayBack<T>> way_back = {};
     Result sums = {};
     std::vector<double> depths;  // sums of dL/d(depth), where samples share depths
     std::exception_ptr failure = {};
