@@ -152,3 +152,10 @@ template <class Work> std::string message_of(Work&& work) {
 }
 
 }  // namespace fathom::testing
+
+namespace fathom::ode {
+
+// Beside the library's own, which would hide them from the tests in this namespace.
+using testing::solve;
+
+}  // namespace fathom::ode
