@@ -1,6 +1,8 @@
 """diffrax on a work, compiled; see serve.py. Entries: diffrax (its defaults), diffrax-tuned (a bound on the steps close to what the
-work needs, which makes its checkpointing cheaper)."""
+work needs, which makes its checkpointing cheaper), diffrax-nan (a failure is NaN and not an exception), diffrax-2024 (the same, with
+versions of 2024)."""
 import math
+import platform
 
 from serve import LEARNING_RATE, arguments, serve
 
@@ -66,11 +68,11 @@ def rate(s, state, p):
 
 def solve(p, start):
     depths = jnp.linspace(0, work["last"], work["points"])
-    tuned = {"W3": 256, "W8": 1024}.get(work["name"], 64)
-    return diffrax.diffeqsolve(diffrax.ODETerm(rate), diffrax.Dopri5(), 0.0, work["last"], None, start, p,
+    tuned = {"W3": 256, "W8": 1024}.get(work["name"].split("-")[0], 64)
+    return diffrax.diffeqsolve(diffrax.ODETerm(rate), diffrax.Dopri5(), 0.0, work["last"], work["first_step"], start, p,
                                saveat=diffrax.SaveAt(ts=depths) if work["points"] > 2 else diffrax.SaveAt(t1=True),
                                stepsize_controller=diffrax.PIDController(rtol=work["rtol"], atol=work["atol"]),
-                               max_steps=tuned if entry == "diffrax-tuned" else 4096)
+                               max_steps=tuned if entry == "diffrax-tuned" else 4096, throw=entry in ("diffrax", "diffrax-tuned"))
 
 
 def main():
@@ -95,7 +97,8 @@ def main():
             return extra.mean(), solution.stats
         return (0.5 * (z**2).sum(1) + math.log(2 * math.pi) - extra).mean(), solution.stats
 
-    evaluations = lambda stats: 2 + 6 * int(stats["num_steps"])  # it counts steps only; dopri5 reuses its last stage
+    # It counts steps only. Dopri5 reuses its last stage, and choosing the first step takes an evaluation.
+    evaluations = lambda stats: (1 if work["first_step"] else 2) + 6 * int(stats["num_steps"])
     if not work["trains"]:
         forward = jax.jit(lambda p: solve(p, x))
 
@@ -119,7 +122,7 @@ def main():
             jax.block_until_ready(held[0])
             return evaluations(stats), float(loss)
 
-    serve(iterate, diffrax.__version__)
+    serve(iterate, f"diffrax {diffrax.__version__}, jax {jax.__version__}, Python {platform.python_version()}")
 
 
 main()

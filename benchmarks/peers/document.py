@@ -1,5 +1,4 @@
 """docs/benchmarks.md and its pictures, from the figures of benchmarks/compare."""
-import math
 import os
 import platform
 import re
@@ -7,9 +6,9 @@ import textwrap
 from datetime import date
 from pathlib import Path
 
-from works import BARS, FAMILIES, WORKS
-
-COLOURS = {"fathom": "#D55E00", "torchdiffeq": "#0072B2", "torchdyn": "#009E73", "diffrax-tuned": "#CC79A7"}  # Okabe and Ito
+from entries import ENTRIES, RIVALS, best
+from pictures import growth_picture
+from works import BARS, TRAINING_ITERATIONS, WORKS
 
 
 def processor():
@@ -28,94 +27,101 @@ def short_title(name):
     return f"{name} {WORKS[name]['title'].split(':')[0]}"
 
 
-def work_section(name, work):
-    lines = [f"### {name}: {work['title']}", "", "| | median ms | quartiles | evaluations | us per evaluation | times fathom |",
-             "|---|---:|---:|---:|---:|---:|"]
-    ours = next((e["median_ms"] for e in work["entries"] if e["name"] == "fathom" and "median_ms" in e), None)
+def work_section(heading, work):
+    lines = [heading, "", "| | median ms | quartiles | evaluations | us per evaluation | times fathom |", "|---|---:|---:|---:|---:|---:|"]
+    ours = best(work["entries"], "fathom")
     for entry in work["entries"]:
         if "problem" in entry:
             lines.append(f"| {entry['name']} | {textwrap.shorten(entry['problem'], 110, placeholder=' ...')} | | | | |")
             continue
         low, high = (number(v) for v in entry["quartiles_ms"])
-        times = f"{entry['median_ms'] / ours:.1f}" if ours else ""
+        times = f"{entry['median_ms'] / ours['median_ms']:.1f}" if ours else ""
         lines.append(f"| {entry['name']} | {number(entry['median_ms'])} | {low} .. {high} | {entry['evaluations']} | "
                      f"{number(1e3 * entry['median_ms'] / entry['evaluations'])} | {times} |")
     return lines + [""]
 
 
-def ratio_of_evaluations(work, families):
+def ratio_of_evaluations(work, family):
     """As the ratio of times, of the times divided by the evaluations."""
-    costs = {each["name"]: each["median_ms"] / each["evaluations"] for each in work["entries"] if "median_ms" in each}
-    rivals = [cost for name, cost in costs.items() if name.split("-")[0] in families]
-    return min(rivals) / costs["fathom"] if rivals and "fathom" in costs else None
+    cost = lambda each: each["median_ms"] / each["evaluations"]
+    ours, rival = best(work["entries"], "fathom"), best(work["entries"], family)
+    return cost(rival) / cost(ours) if ours and rival else None
 
 
-def summary(works):
-    lines = ["| work | best of torchdyn, torchdiffeq | per evaluation | target | diffrax | per evaluation | target |",
-             "|---|---:|---:|---:|---:|---:|---:|"]
-    for name, work in works.items():
-        cells = []
-        for (ratio, families), bar in zip(FAMILIES.items(), BARS[name]):
-            value, each = work[ratio], ratio_of_evaluations(work, families)
-            cells += [f"{value:.1f}x{'' if value >= bar else ' (below)'}" if value else "-", f"{each:.1f}x" if each else "-", str(bar)]
-        lines.append(f"| {short_title(name)} | {' | '.join(cells)} |")
+POSED = {"works": "", "trained": ", trained", "given": ", given step"}
+
+
+def summary(figures):
+    lines = ["| work | fathom, ms | best with torch | | per evaluation | best of diffrax | | per evaluation | target |",
+             "|---|---:|---|---:|---:|---|---:|---:|---:|"]
+    for name in WORKS:
+        for way, words in POSED.items():
+            if name in figures.get(way, {}):
+                lines.append(summary_row(short_title(name) + words, figures[way][name], BARS[name] if way != "given" else None))
     return lines
 
 
-def picture(points, axis, title):
-    """Time of an iteration over one quantity, both logarithmic, as an SVG that needs nothing else."""
-    width, height, left, right, top, bottom = 720, 440, 70, 130, 40, 60
-    entries = [name for name in COLOURS if any(name in point for point in points)]
-    values = [point["value"] for point in points]
-    times = [point[name] for point in points for name in entries if name in point]
-    x_low, x_high = math.log10(min(values)), math.log10(max(values))
-    y_low, y_high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
-    x = lambda v: left + (math.log10(v) - x_low) / (x_high - x_low) * (width - left - right)
-    y = lambda v: height - bottom - (math.log10(v) - y_low) / (y_high - y_low) * (height - top - bottom)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13" role="img">',
-           f"<title>{title}</title>", f'<rect width="{width}" height="{height}" fill="white"/>',
-           f'<text x="{left}" y="24" font-size="15">{title}</text>']
-    for power in range(y_low, y_high + 1):
-        out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(10**power):.1f}" y2="{y(10**power):.1f}" stroke="#ddd"/>')
-        out.append(f'<text x="{left - 8}" y="{y(10**power) + 4:.1f}" text-anchor="end">{10**power:g}</text>')
-    for value in values:
-        out.append(f'<text x="{x(value):.1f}" y="{height - bottom + 18}" text-anchor="middle">{value}</text>')
-    out.append(f'<text x="{(left + width - right) / 2}" y="{height - 14}" text-anchor="middle">{axis}</text>')
-    out.append(f'<text transform="translate(18 {height / 2}) rotate(-90)" text-anchor="middle">milliseconds an iteration</text>')
-    labels = []
-    for name in entries:
-        line = [(x(p["value"]), y(p[name])) for p in points if name in p]
-        out.append(f'<polyline fill="none" stroke="{COLOURS[name]}" stroke-width="2" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in line)}"/>')
-        out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{COLOURS[name]}"/>' for a, b in line]
-        labels.append([line[-1][1], line[-1][0], name])
-    labels.sort()
-    for above, below in zip(labels, labels[1:]):
-        below[0] = max(below[0], above[0] + 16)  # names must not lie on each other
-    out += [f'<text x="{a + 8:.1f}" y="{b + 4:.1f}" fill="{COLOURS[name]}">{name.removesuffix("-tuned")}</text>' for b, a, name in labels]
-    return "\n".join(out + ["</svg>"]) + "\n"
+def summary_row(title, work, bar):
+    ours = best(work["entries"], "fathom")
+    cells = [f"{number(ours['median_ms'])} ({ours['name']})" if ours else "-"]
+    for family in RIVALS:
+        ratio, each = work[f"ratio_{family}"], ratio_of_evaluations(work, family)
+        cells += [work[f"best_{family}"] or "-", f"{ratio:.1f}x" if ratio else "-", f"{each:.1f}x" if each else "-"]
+    below = bar and work["ratio"] and work["ratio"] < bar
+    return f"| {title} | {' | '.join(cells)} | {f'{bar}x' if bar else ''}{' (below)' if below else ''} |"
 
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 One iteration is forward, loss, all gradients and a step of Adam; W8 is the forward solve alone. Each entry runs in its own process, is
 warmed up, and then takes turns with the others on one thread. A turn is at least 30 ms of iterations; its median counts. Memory that a
 process frees stays with it, so page faults of the virtual machine do not count. Three processes of each entry run one after the other,
 because the place of data in memory affects speed. The tables show medians over at least 30 turns. All entries have the same network,
 weights, data, solver (dopri5) and tolerance. The learning rate is tiny, so that the work stays the same however many iterations an
-entry makes. torch's libraries run on OpenBLAS; diffrax is compiled, `-tuned` bounds its number of steps closely.
+entry makes.
 
-fathom trains by `fathom::backward` and `FusedAdam`. Its loss is `ode->loss` in W1, W2 and W4, `ode->running_loss` in W5,
-`flow->log_prob` in W6, torch's mean squares of `ode->trajectory` in W3 and torch's cross entropy of `forward` in W7. torchdiffeq,
-torchdyn and torchode train by `loss.backward()` and `torch.optim.Adam`, diffrax by `jax.value_and_grad` and optax's `adam`, all in one
-compiled step.
+Each work is posed in three ways:
+- at the weights it starts from, uniform as torch's. Fields are then smooth, and most solves take one to three steps;
+- *trained*: at weights that {TRAINING_ITERATIONS} iterations of Adam at a rate of 0.01 have led to, the same for all. They are saved with
+  the works (`benchmarks/peers/trained`). The flow is trained on two rings, and its work at trained weights has those as data;
+- *given step*: at the weights it starts from, with a first step that all entries are given, a twentieth of the way (of W8 a thousandth).
 
-W7 (image) is the one work whose field has no fused kernels, since it is made of convolutions.
+The entries, and what each does better than its library's defaults:
+- `fathom` trains by `fathom::backward` and `FusedAdam`. Its loss is `ode->loss` in W1, W2 and W4, `ode->running_loss` in W5,
+  `flow->log_prob` in W6, torch's mean squares of `ode->trajectory` in W3 and torch's cross entropy of `forward` in W7. `fathom-core` is
+  `Session` and `Adam`, with no torch in the process. `-adjoint` is the continuous adjoint, `fathom-tensor` the engine for any torch field.
+- `torchdiffeq`, `torchdyn` and `torchode` run on Debian's torch with OpenBLAS, `-newest` and `torchode-jit` (TorchScript) on the newest
+  torch of PyPI with its fused Adam; `-forward` finds W6's divergence by forward mode.
+- `torch-expert` is what an expert would write for one work: dopri5 by hand, all stages and the error in one graph of `torch.compile`,
+  the loop in Python, no evaluation spent on a first step, fused Adam, W6's divergence by forward mode. `-eager` is not compiled.
+- `diffrax` is one compiled step of `jax.value_and_grad` and optax's `adam`, on the newest jax; `-tuned` bounds its number of steps closely,
+  `-nan` reports failures as NaN (`EQX_ON_ERROR=nan`, `throw=False`), as its authors advise for small works; `-2024` does so on jax 0.4.31
+  with diffrax 0.6.0, the last whose compiled loops of small kernels ran without today's overhead on CPUs.
 
-Each library chooses its first step in its own way, and on a smooth field this decides between one step and three. The evaluations of
-the forward solve are part of the figure. Beside them is the time of an iteration divided by them, which compares at equal steps.
-fathom's way is in [architecture.md](architecture.md). torchdyn's first step is longer than torchdiffeq's, so that it often needs fewer
-evaluations; but its steps end at every saved depth, so that it takes at least 29 of them for the 30 points of W3.
+## Figures
 
-How many times faster fathom is with its default gradient (W8: without one), and the target:
+How many times faster the quickest of `fathom` and `fathom-core` is than the quickest entry with torch and than the quickest with diffrax,
+and the target against both:
+"""
+
+HOW_TO_READ = """\
+## How to read this
+
+In fathom's favour:
+- One thread of a CPU, and small models. On a GPU, or for wide layers, others are in their element; fathom has no GPU.
+- Works far below 100 ms are, for frameworks, mostly overhead of a call. Who solves larger problems sees smaller factors: compare W1 with W4.
+- fathom's first step is longer than that of others, so that it needs fewer evaluations where a solve takes one to three steps. *Given
+  step* removes that, and so does *per evaluation*.
+- The works were chosen by fathom's authors, and its kernels were tuned on them, on processors like this one, with AVX-512.
+- `fathom` and `fathom-core` are two ways to write a program; the quicker one counts, as with the others.
+
+In favour of others:
+- `torch-expert` is a program for one work, without checks, options, dense output where it is not needed, and error messages. Its first step
+  is the best of twelve that were tried before the clock ran; no user has that.
+- The best of each family is picked for each work and way anew, over versions and settings that no single installation has.
+- Compilation is not counted: up to half a minute for each shape with torch, seconds with jax, none with fathom.
+- Gradients: all of these are derivatives of the computed solution but those of `-adjoint`. Accuracy is not part of these figures.
+
+Not measured: GPUs, Julia (SciMLSensitivity), MKL or AOCL builds of numpy's kind for Debian's torch, more than two cores.
 """
 
 WITHOUT_A_CLOCK = """\
@@ -126,8 +132,9 @@ the code. `cmake --build build/release --target benchmarks` builds the benchmark
 functions on a tile, beside other libraries) and `engine` (a step, a solve, a gradient)."""
 
 
-def remarks(works):
-    """Which works and entries have no figures."""
+def remarks(figures):
+    """Which works and entries have no figures, and what was missing."""
+    works = figures["works"]
     lines = []
     if absent := [short_title(name) for name in WORKS if name not in works]:
         lines.append(f"Not measured in this sitting: {', '.join(absent)}.")
@@ -135,7 +142,21 @@ def remarks(works):
     able = {entry["name"] for entry in entries if "median_ms" in entry}
     if unable := sorted({entry["name"] for entry in entries} - able):
         lines.append(f"Not able to run any of these works: {', '.join(unable)}.")
+    if "trained" in figures and (untrained := [name for name in works if WORKS[name].get("trains", True) and name not in figures["trained"]]):
+        lines.append(f"Not measured at trained weights: {', '.join(untrained)}.")
+    lines += [f"Missing on this machine: {each}." for each in figures.get("shortcomings", [])]
     return lines + [""] if lines else []
+
+
+def versions(works):
+    """What ran: one line for each set of versions."""
+    by_version = {}
+    for work in works.values():
+        for entry in work["entries"]:
+            if entry.get("version") and ENTRIES[entry["name"]].environment:
+                by_version.setdefault(entry["version"], dict.fromkeys([]))[entry["name"]] = None
+    lines = [f"- {', '.join(names)}: {version}" for version, names in by_version.items()]
+    return ["Versions:", "", *lines, ""] if lines else []
 
 
 def second_core_lines(two_threads):
@@ -147,27 +168,36 @@ def second_core_lines(two_threads):
     return [textwrap.fill(text, 136), ""]
 
 
+def earlier_section(heading, folder):
+    """What an earlier sitting wrote under this heading."""
+    page = folder / "benchmarks.md"
+    earlier = re.search(rf"^{heading}\n.*?(?=^## |\Z)", page.read_text(), re.M | re.S) if page.exists() else None
+    return [earlier[0].rstrip(), ""] if earlier else []
+
+
 def growth_section(figures, folder):
     """With its pictures. Where growth was not measured, what an earlier sitting found stays, with the name of its machine."""
-    heading, page = "## How cost grows", folder / "benchmarks.md"
+    heading = "## How cost grows"
     if "growth" not in figures:
-        earlier = re.search(rf"^{heading}\n.*?(?=^## )", page.read_text(), re.M | re.S) if page.exists() else None
-        return [earlier[0].rstrip(), ""] if earlier else []
+        return earlier_section(heading, folder)
     lines = [heading, "", f"W1 with other batches and widths ({processor()}):", ""]
     for axis, label in (("batch", "samples in a batch, 2-32-2"), ("width", "hidden units, batch 1024")):
         file = f"benchmarks-{axis}.svg"
-        (folder / file).write_text(picture(figures["growth"][axis], label, f"One training iteration over {axis}"))
+        (folder / file).write_text(growth_picture(figures["growth"][axis], label, f"One training iteration over {axis}"))
         lines.append(f"![Time of a training iteration over {axis}, fathom and others]({file})")
     return lines + [""]
 
 
 def write_document(figures, folder):
-    works = figures["works"]
     lines = ["# Benchmarks", "", f"Written by `benchmarks/compare --docs` on {date.today()}: {processor()}.", "", INTRODUCTION]
-    lines += summary(works) + [""] + remarks(works)
+    lines += summary(figures) + [""] + remarks(figures) + versions(figures["works"])
     if "two_threads" in figures:
         lines += second_core_lines(figures["two_threads"])
-    for name, work in works.items():
-        lines += work_section(name, work)
+    lines += [HOW_TO_READ, "## Works", ""]
+    for name in WORKS:
+        for way, words in POSED.items():
+            if name in figures.get(way, {}):
+                title = WORKS[name]["title"] if way == "works" else short_title(name).split(" ", 1)[1]
+                lines += work_section(f"### {name}: {title}{words}", figures[way][name])
     lines += growth_section(figures, folder) + [WITHOUT_A_CLOCK]
     (folder / "benchmarks.md").write_text("\n".join(lines) + "\n")

@@ -98,8 +98,7 @@ template <class T> void serve(const json& work, const std::string& entry, int th
   Problem<T> problem(work);
   const bool trains = work["trains"];
   const auto derivative = entry == "fathom-core-adjoint" ? Derivative::adjoint : Derivative::discrete;
-  Session<T> session(field_of(work), {.steps = AdaptiveSteps{.relative_tolerance = work["rtol"],
-                                                             .absolute_tolerance = work["atol"]},
+  Session<T> session(field_of(work), {.steps = steps_of(work),
                                       .derivative = trains ? derivative : Derivative::none,
                                       .threads = threads});
   const auto evaluations = [&] { return session.report().evaluations; };

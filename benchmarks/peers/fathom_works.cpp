@@ -1,5 +1,6 @@
 /// fathom with libtorch on a work of the comparison, with the protocol of turns.hpp: `fathom_works WORK.json ENTRY THREADS`.
 /// Entries: fathom, fathom-adjoint, fathom-tensor. With `ONCE` as fourth argument a turn is one iteration, for counting instructions.
+/// With `TRAIN ITERATIONS`, the program writes the parameters that so many iterations lead to, as JSON.
 #include <ATen/Parallel.h>
 
 #include <fstream>
@@ -16,6 +17,7 @@ using namespace fathom;
 using nlohmann::json;
 
 constexpr double learning_rate = 1e-7;  // serve.py says why
+constexpr double training_rate = 1e-2;  // where weights are trained
 
 torch::ScalarType precision_of(const json& work) {
   return work["precision"] == "float64" ? torch::kFloat64 : torch::kFloat32;
@@ -40,8 +42,7 @@ void set_parameters(torch::nn::Module& module, const std::vector<Tensor>& values
 }
 
 Solver solver_of(const json& work, const std::string& entry) {
-  return {.steps = AdaptiveSteps{.relative_tolerance = work["rtol"], .absolute_tolerance = work["atol"]},
-          .fused = entry != "fathom-tensor"};
+  return {.steps = steps_of(work), .fused = entry != "fathom-tensor"};
 }
 
 Sensitivity sensitivity_of(const std::string& entry) {
@@ -168,14 +169,44 @@ void serve(const json& work, const std::string& entry, double turn_seconds) {
   take_turns(runner.report().engine, turn_seconds, iterate, [&] { return runner.report().evaluations; });
 }
 
+/// Seven decimals are what the weights at the start have.
+json rounded(const Tensor& tensor) {
+  const Tensor numbers = tensor.detach().to(torch::kFloat64).contiguous();
+  json data = json::array();
+  for (std::int64_t n = 0; n < numbers.numel(); ++n)
+    data.push_back(std::round(numbers.data_ptr<double>()[n] * 1e7) / 1e7);
+  return {{"shape", tensor.sizes().vec()}, {"data", data}};
+}
+
+void train(const json& work, int iterations) {
+  Runner runner = runner_of(work, "fathom");
+  FusedAdam optimizer(runner.parameters, torch::optim::AdamOptions(training_rate));
+  std::vector<double> losses;
+  for (int n = 0; n < iterations; ++n) {
+    optimizer.zero_grad();
+    const Tensor loss = runner.loss();
+    fathom::backward(loss);
+    optimizer.step();
+    losses.push_back(loss.item<double>());
+  }
+  json parameters = json::array();
+  for (const Tensor& each : runner.parameters) parameters.push_back(rounded(each));
+  std::cout << json{{"loss", {losses.front(), losses.back()}}, {"parameters", parameters}} << std::endl;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) {
-    std::cerr << "usage: fathom_works WORK.json ENTRY THREADS [ONCE]\n";
+  const std::string mode = argc > 4 ? argv[4] : "";
+  if (argc != (mode == "TRAIN" ? 6 : mode == "ONCE" ? 5 : 4)) {
+    std::cerr << "usage: fathom_works WORK.json ENTRY THREADS [ONCE | TRAIN ITERATIONS]\n";
     return 2;
   }
   at::set_num_threads(std::stoi(argv[3]));
   std::ifstream file(argv[1]);
-  serve(json::parse(file), argv[2], argc == 5 ? 0.0 : 0.03);
+  const json work = json::parse(file);
+  if (mode == "TRAIN")
+    train(work, std::stoi(argv[5]));
+  else
+    serve(work, argv[2], mode == "ONCE" ? 0.0 : 0.03);
 }

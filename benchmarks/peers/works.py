@@ -1,10 +1,13 @@
 """The works of the comparison: one dictionary each, with the same weights and data for everybody.
 
 A work is a field (an MLP), a batch, a solver's tolerance and a loss; one iteration is forward, loss, all gradients and a step of
-Adam, or the forward solve alone where `trains` is false. Weights are uniform like torch's Linear, from a seed.
+Adam, or the forward solve alone where `trains` is false. Weights are uniform like torch's Linear, from a seed. At trained weights,
+they are those of trained/NAME.json, which `benchmarks/compare --train` wrote.
 """
+import json
 import math
 import random
+from pathlib import Path
 
 WORKS = {
     "W1": dict(title="annuli: 2-32-2 tanh, batch 1024, 1e-4", features=[2, 32, 2], batch=1024, rtol=1e-4, loss="head"),
@@ -20,9 +23,11 @@ WORKS = {
     "W8": dict(title="solve: 4-32-4 tanh, batch 64, [0, 100], 1e-6, forward only", features=[4, 32, 4], batch=64, rtol=1e-6,
                last=100.0, loss="none", trains=False),
 }
-# How many times faster than the best of torchdyn and torchdiffeq, and than diffrax, a release has to be.
-BARS = {"W1": (10, 2), "W2": (25, 2), "W3": (60, 2), "W4": (4, 1.5), "W5": (8, 2), "W6": (1.5, 1.2), "W7": (1.2, 1.2), "W8": (30, 2)}
-FAMILIES = {"ratio_torch": ("torchdiffeq", "torchdyn"), "ratio_diffrax": ("diffrax",)}  # that fathom is compared with the best of
+# How many times faster than the best of all others a release has to be.
+BARS = {"W1": 30, "W2": 30, "W3": 3, "W4": 8, "W5": 7, "W6": 3, "W7": 1.2, "W8": 5}
+TRAINED = Path(__file__).resolve().parent / "trained"
+TRAINING_ITERATIONS = 500
+FLOW_LEARNS = {"data": "rings"}  # normal samples are its base already
 BASIS = 4  # functions of the Galerkin layer in W5: cos and sin at torchdyn's frequencies 0 and 2
 STATES, HIDDEN, CLASSES = 32, 32, 10  # channels of the state and the field in W7, classes of its head
 
@@ -85,10 +90,34 @@ def spiral(points, last):
     return dict(shape=[points, 2], data=data)
 
 
+def trained(name):
+    """The work at trained weights."""
+    return dict(WORKS[name], weights=name, **FLOW_LEARNS if WORKS[name]["loss"] == "likelihood" else {})
+
+
+def to_train(name):
+    """The work that those weights are trained on."""
+    return {key: value for key, value in trained(name).items() if key != "weights"}
+
+
+def with_first_step(name):
+    """The work with a first step that every entry is given, a twentieth of the way (W8, which is long: a thousandth)."""
+    last = WORKS[name].get("last", 1.0)
+    return dict(WORKS[name], first_step=last / (1000 if name == "W8" else 20))
+
+
 def complete(work, seed=1):
     """The work with every default, its weights and its data."""
+    work = complete_at_start(work, seed)
+    if "weights" in work:
+        work["parameters"] = json.loads((TRAINED / f"{work['weights']}.json").read_text())["parameters"]
+    return work
+
+
+def complete_at_start(work, seed):
     rng = random.Random(seed)
-    work = dict(dict(atol=work["rtol"], precision="float32", last=1.0, points=2, activation="tanh", field="mlp", trains=True), **work)
+    work = dict(dict(atol=work["rtol"], precision="float32", last=1.0, points=2, activation="tanh", field="mlp", trains=True, first_step=None),
+                **work)
     batch = work["batch"]
     normal = lambda shape: dict(shape=shape, data=[round(rng.gauss(0, 1), 7) for _ in range(shape[0] * shape[1])])
     if work["field"] == "image":
@@ -105,6 +134,8 @@ def complete(work, seed=1):
     if work["loss"] == "head":
         work["parameters"] += linear(rng, work["features"][-1], 1)
         work["x"], work["y"] = rings(rng, batch)
+    if work.get("data") == "rings":
+        work["x"], _ = rings(rng, batch)
     if work["loss"] == "points":
         work["x"], work["y"] = dict(shape=[1, 2], data=[2.0, 0.0]), spiral(work["points"], work["last"])
     if work["loss"] == "tracking":
