@@ -149,16 +149,18 @@ TEST(Fit, AWrongArgumentIsNotRetried) {
   EXPECT_EQ(calls, 1);
 }
 
-/// Training ends with an `Expected` at the first evaluation of a field that calls `raise`.
+/// Training ends with an `Expected` in the first loss whose field calls `raise`.
 template <class Expected, class Raise> void expect_no_second_call(Raise&& raise) {
   torch::nn::Linear model(1, 1);
   int calls = 0;
   NeuralOde faulty(own_field({.rate = [&](const Tensor&, const Tensor&, const Tensor& z) {
-    calls += 1;
     raise();
     return -z;
   }}));
-  const auto loss = [&](std::int64_t) { return faulty->forward(model->forward(torch::ones({2, 1}))).sum(); };
+  const auto loss = [&](std::int64_t) {
+    calls += 1;
+    return faulty->forward(model->forward(torch::ones({2, 1}))).sum();
+  };
   EXPECT_THROW(fit(*model, loss, {.quiet = true}), Expected);
   EXPECT_EQ(calls, 1);
 }
