@@ -36,8 +36,10 @@ class PlainEngine {
   double rate_norm(const std::vector<double>& weights);
   /// Has it the method and the tolerance of these options? The loop asks, since either alone would give another solve.
   bool follows(const Method& method, const AdaptiveSteps* steps) const {
+    const auto differ = [](double a, double b) { return a < b || b < a; };  // NaN is refused by the walk
     return method_.name == method->name && method_.b == method->b &&
-           (!steps || (relative_ == steps->relative_tolerance && absolute_ == steps->absolute_tolerance));
+           !(steps &&
+             (differ(relative_, steps->relative_tolerance) || differ(absolute_, steps->absolute_tolerance)));
   }
   PlainEngine scout(const Method& method, const AdaptiveSteps& steps) const {
     return {rate_, state_, method, steps};
