@@ -144,9 +144,9 @@ TEST_F(DepthLayers, AppendDepthAsAFeatureOrAChannel) {
 TEST_F(DepthLayers, PassTheirBreakPointsOn) {
   DepthSequential net(DepthLinear(3, 3, piecewise_constant({.pieces = 2})), torch::nn::Tanh(),
                       DepthConv2d(3, 2, piecewise_linear({.pieces = 4})), HyperLinear(2, 2));
-  EXPECT_EQ(net->break_points(), (std::vector<double>{0.5, 0.25, 0.5, 0.75}));
-  EXPECT_EQ(depth_varying(net)->break_points().size(), 4u);
-  EXPECT_EQ(higher_order(controlled(net), 2)->break_points().size(), 4u);
+  EXPECT_EQ(net->break_points(), (std::vector<double>{0.5, 0, 0.25, 0.5, 0.75, 1}));
+  EXPECT_EQ(depth_varying(net)->break_points().size(), 6u);
+  EXPECT_EQ(higher_order(controlled(net), 2)->break_points().size(), 6u);
 }
 
 TEST_F(DepthLayers, CloneDeeplyAndEqual) {

@@ -107,7 +107,8 @@ TEST_F(ModelUsedBefore, SeesOtherWeightsBatchesAndLayers) {
   const auto with = [](Case& c, const auto& function) {
     const auto layers = c.ode->parameters();
     nn::Linear first(2, 24), last(24, 2);
-    first->weight = layers[0], first->bias = layers[1], last->weight = layers[2], last->bias = layers[3];
+    first->weight.set_data(layers[0]), first->bias.set_data(layers[1]);
+    last->weight.set_data(layers[2]), last->bias.set_data(layers[3]);
     return NeuralOde(autonomous(DepthSequential(first, function, last)), c.ode->options());
   };
   used_.ode = with(used_, nn::Softplus(nn::SoftplusOptions().beta(2))),

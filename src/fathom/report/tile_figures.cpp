@@ -61,15 +61,19 @@ std::string base64(const std::string& bytes) {
   return result;
 }
 
-json words(const std::string& field, const std::string& space, const json& colour) {
+constexpr double letter_width = 0.62;  // of the size of the type
+
+/// `longest`: letters of the longest word, for which the type gets smaller where tiles are narrow.
+json words(const std::string& field, const std::string& space, std::size_t longest, const json& colour) {
   json mark{{"type", "text"}, {"from", {{"data", "tiles"}}}};
-  mark["encode"]["update"] = {{"text", {{"field", field}}},
-                              {"fill", colour},
-                              {"align", constant("center")},
-                              {"baseline", constant("top")},
-                              {"fontSize", constant(10)},
-                              {"limit", signal(space + " - 2")},
-                              {"font", constant("system-ui, sans-serif")}};
+  mark["encode"]["update"] = {
+      {"text", {{"field", field}}},
+      {"fill", colour},
+      {"align", constant("center")},
+      {"baseline", constant("top")},
+      {"fontSize", signal(text("clamp((", space, " - 2) / ", letter_width * double(longest), ", 6, 10)"))},
+      {"limit", signal(space + " - 2")},
+      {"font", constant("system-ui, sans-serif")}};
   return mark;
 }
 
@@ -132,10 +136,13 @@ Figure confusion(const Caption& caption, const Confusion& data) {
 Figure tile_sheet(const Caption& caption, const TileSheet& data) {
   std::size_t most = 0;
   int lines = 0;
+  std::size_t longest = 1;
   for (const TilePanel& panel : data.panels) {
     most = std::max(most, panel.tiles.size());
-    for (const Tile& tile : panel.tiles)
+    for (const Tile& tile : panel.tiles) {
       lines = std::max(lines, tile.note.empty() ? tile.label.empty() ? 0 : 1 : 2);
+      longest = std::max({longest, tile.label.size(), tile.note.size()});
+    }
   }
   require(most > 0, "a sheet of tiles needs at least one, got none");
   Sheet sheet{.smallest_panel = 280, .largest_panel = data.panels.size() == 1 ? 760 : 460};
@@ -171,8 +178,8 @@ Figure tile_sheet(const Caption& caption, const TileSheet& data) {
         {"height", signal(space + " - 4")},
         {"smooth", constant(false)},
         {"tooltip", signal("datum.label + (datum.note ? ', ' + datum.note : '')")}};
-    json label = words("label", space, constant("var(--ink)")),
-         note = words("note", space, constant("var(--c2)"));
+    json label = words("label", space, longest, constant("var(--ink)")),
+         note = words("note", space, longest, constant("var(--c2)"));
     label["encode"]["update"]["x"] = note["encode"]["update"]["x"] = middle;
     label["encode"]["update"]["y"] = signal(text("datum.row * ", row_height, " + ", space, " - 2"));
     note["encode"]["update"]["y"] =
