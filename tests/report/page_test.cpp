@@ -77,7 +77,7 @@ TEST(Readable, HasFourDigits) {
 
 TEST_F(Export, WritesEveryFigureAsSvgWithItsColoursInPlace) {
   const auto files = export_figures(folder, sample_page(), Picture::svg);
-  ASSERT_EQ(files.size(), 10u);
+  ASSERT_EQ(files.size(), 13u);
   EXPECT_EQ(files[0].filename(), "figure-1-flow.svg");
   for (const auto& file : files) {
     const std::string picture = read_whole(file);
@@ -101,7 +101,7 @@ TEST_F(Export, MakesPngOfTheSameFiguresAndLeavesNothingElse) {
 TEST_F(Export, ReadsTheFiguresBackFromAReport) {
   write_page(folder / "report.html", sample_page());
   const auto figures = figures_of(folder / "report.html");
-  ASSERT_EQ(figures.size(), 10u);
+  ASSERT_EQ(figures.size(), 13u);
   EXPECT_EQ(figures[1].caption.title, "Boundary.");
   const auto files = export_figures(folder, figures, Picture::svg, {.only = {2}});
   ASSERT_EQ(files.size(), 1u);
