@@ -98,9 +98,9 @@ template <class T> void serve(const json& work, const std::string& entry, int th
   Problem<T> problem(work);
   const bool trains = work["trains"];
   const auto derivative = entry == "fathom-core-adjoint" ? Derivative::adjoint : Derivative::discrete;
-  Session<T> session(field_of(work), {.steps = steps_of(work),
-                                      .derivative = trains ? derivative : Derivative::none,
-                                      .threads = threads});
+  Session<T> session(
+      field_of(work),
+      {.steps = steps_of(work), .derivative = trains ? derivative : Derivative::none, .threads = threads});
   const auto evaluations = [&] { return session.report().evaluations; };
   const std::size_t own = std::size_t(session.field().parameter_count());
   const std::span<T> all(problem.parameters), field = all.first(own), head = all.subspan(own);

@@ -35,7 +35,7 @@ void take_turns(const std::string& version, double turn_seconds, Iterate&& itera
       spent += times.back();
     } while (spent < turn_seconds);
     std::nth_element(times.begin(), times.begin() + std::ptrdiff_t(times.size() / 2), times.end());
-    std::cout << times[times.size() / 2] * 1e3 << " " << evaluations() << " " << std::setprecision(8)
-              << loss << std::setprecision(6) << std::endl;
+    std::cout << times[times.size() / 2] * 1e3 << " " << evaluations() << " " << std::setprecision(8) << loss
+              << std::setprecision(6) << std::endl;
   }
 }

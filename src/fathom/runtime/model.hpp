@@ -1,4 +1,4 @@
-/// Runs a saved model with nothing but this library: no libtorch, no autograd, under 3 MB.
+/// Runs a saved model with nothing but this library: no libtorch, no autograd, under 4 MB.
 ///
 ///   const runtime::Model model = runtime::load("iris.safetensors");
 ///   const std::vector<double> probabilities = model.predict(std::vector{5.1, 3.5, 1.4, 0.2});   // one row
