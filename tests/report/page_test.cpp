@@ -106,7 +106,7 @@ TEST_F(Export, ReadsTheFiguresBackFromAReport) {
   const auto files = export_figures(folder, figures, Picture::svg, {.only = {2}});
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0].filename(), "figure-2-boundary.svg");
-  EXPECT_THROW(export_figures(folder, figures, Picture::svg, {.only = {11}}), InvalidArgument);
+  EXPECT_THROW(export_figures(folder, figures, Picture::svg, {.only = {14}}), InvalidArgument);
 }
 
 TEST_F(Export, OfAPageThatWasCutOffSaysSo) {
