@@ -58,7 +58,7 @@ void check_types(const torch::nn::Module& layer, const Tensor& h, std::size_t pl
 }
 
 /// An instance norm without running statistics is a group norm with a group for each channel, for which torch has a kernel: on
-/// images of 64 x 32 x 28 x 28 it takes a fifth of the time.
+/// images of 64 x 32 x 28 x 28 it takes a quarter of the time on libtorch 1.13, with its gradient two thirds.
 Tensor evaluate(torch::nn::AnyModule& layer, const Tensor& h) {
   const auto* norm = layer.ptr()->as<torch::nn::InstanceNorm2d>();
   const bool is_group_norm = norm && !norm->options.track_running_stats() && h.dim() == 4 &&
