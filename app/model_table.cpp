@@ -60,7 +60,7 @@ Column indicator(const std::string& name, const Column& category, const std::str
 Table read_for_model(const std::string& path, const ModelSpec& spec, const OtherColumns& others) {
   const Words present = TableReader(open_source(path)).names();
   std::vector<Source> sources;
-  TableOptions options{.categories = others.categories};
+  TableOptions options;
   for (const std::string& input : spec.inputs) {
     sources.push_back(source_of(input, spec, present, path));
     add(options.columns, sources.back().column);
@@ -70,7 +70,10 @@ Table read_for_model(const std::string& path, const ModelSpec& spec, const Other
   for (const std::string& name : others.optional) {
     if (holds(present, name)) add(extra, name);
   }
-  for (const std::string& name : extra) add(options.columns, name);
+  for (const std::string& name : extra) {
+    add(options.columns, name);
+    if (holds(others.categories, name)) add(options.categories, name);
+  }
 
   const Table read = read_table(path, options);
   Table table{.source = read.source, .rows = read.rows};
