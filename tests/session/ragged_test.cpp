@@ -301,5 +301,19 @@ TEST(RaggedSession, TakesTurnsWithOtherCalls) {
   EXPECT_EQ(slope, expected);
 }
 
+/// z' = -1000 z: the way of the second sample is long enough for its steps to be held by stability.
+TEST(RaggedSession, TellsThatStabilityLimitsASample) {
+  Session<double> session(network_field({.features = 1, .layers = {{1}}}));
+  const std::vector<double> start = {1, 1}, parameters = {-1000, 0}, depths = {0, 1e-4, 0, 10};
+  const std::vector<std::int64_t> counts = {2, 2};
+  std::vector<double> states(4);
+  const SolveReport report =
+      session.solve({.start = view_of(start, 1), .parameters = parameters},
+                    RaggedDepths{.depths = depths, .counts = counts}, view_of(states, 1));
+  EXPECT_FALSE(session.sample_reports()[0].limits.stability_from);
+  EXPECT_TRUE(session.sample_reports()[1].limits.stability_from);
+  EXPECT_EQ(report.limits.stability_from, session.sample_reports()[1].limits.stability_from);
+}
+
 }  // namespace
 }  // namespace fathom

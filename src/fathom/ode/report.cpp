@@ -25,22 +25,27 @@ std::string SolveReport::brief() const {
   return out.str();
 }
 
-SolveReport mean_of(const std::vector<SolveReport>& reports) {
-  SolveReport mean = reports.front();
+SolveReport sum_of(const std::vector<SolveReport>& reports) {
+  SolveReport sum = reports.front();
   for (std::size_t i = 1; i < reports.size(); ++i) {
     const SolveReport& one = reports[i];
-    mean.evaluations += one.evaluations;
-    mean.backward_evaluations += one.backward_evaluations;
-    mean.scouting += one.scouting;
-    mean.accepted += one.accepted;
-    mean.rejected += one.rejected;
-    mean.smallest_step = std::min(mean.smallest_step, one.smallest_step);
-    mean.largest_step = std::max(mean.largest_step, one.largest_step);
-    mean.seconds += one.seconds;
-    const double resolution = std::max(mean.limits.resolution, one.limits.resolution);
-    if (one.limits.stability_from && !mean.limits.stability_from) mean.limits = one.limits;
-    mean.limits.resolution = resolution;
+    sum.evaluations += one.evaluations;
+    sum.backward_evaluations += one.backward_evaluations;
+    sum.scouting += one.scouting;
+    sum.accepted += one.accepted;
+    sum.rejected += one.rejected;
+    sum.smallest_step = std::min(sum.smallest_step, one.smallest_step);
+    sum.largest_step = std::max(sum.largest_step, one.largest_step);
+    sum.seconds += one.seconds;
+    const double resolution = std::max(sum.limits.resolution, one.limits.resolution);
+    if (one.limits.stability_from && !sum.limits.stability_from) sum.limits = one.limits;
+    sum.limits.resolution = resolution;
   }
+  return sum;
+}
+
+SolveReport mean_of(const std::vector<SolveReport>& reports) {
+  SolveReport mean = sum_of(reports);
   const std::int64_t count = std::int64_t(reports.size());
   const auto share = [count](auto& total) { total = (total + count - 1) / count; };
   share(mean.evaluations), share(mean.backward_evaluations), share(mean.scouting);

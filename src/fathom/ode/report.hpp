@@ -51,6 +51,9 @@ struct SolveReport {
   std::string brief() const;
 };
 
+/// What several solves cost together, with the smallest and the largest step of all and the first limit by stability.
+SolveReport sum_of(const std::vector<SolveReport>& reports);
+
 /// Of solves side by side, one or more: means, rounded up; extremes and times of all; a limit that one of them met.
 SolveReport mean_of(const std::vector<SolveReport>& reports);
 

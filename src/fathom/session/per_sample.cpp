@@ -10,21 +10,12 @@ namespace fathom::session {
 
 namespace {
 
-SolveReport sum_of(const std::vector<SolveReport>& reports) {
-  SolveReport sum = reports.front();
-  for (std::size_t n = 1; n < reports.size(); ++n) {
-    const SolveReport& one = reports[n];
-    sum.evaluations += one.evaluations;
-    sum.scouting += one.scouting;
-    sum.accepted += one.accepted;
-    sum.rejected += one.rejected;
-    sum.smallest_step = std::min(sum.smallest_step, one.smallest_step);
-    sum.largest_step = std::max(sum.largest_step, one.largest_step);
-    sum.last_step = one.last_step;
-    sum.reached = one.reached;
-  }
-  sum.engine = "fused";
-  return sum;
+SolveReport report_of(const std::vector<SolveReport>& reports) {
+  SolveReport report = ode::sum_of(reports);
+  report.last_step = reports.back().last_step;
+  report.reached = reports.back().reached;
+  report.engine = "fused";
+  return report;
 }
 
 }  // namespace
@@ -67,7 +58,7 @@ template <class T> const SolveReport& PerSample<T>::solve(const Call& call, bool
   reports_ = apart_->solve(request_, start_.data(), saved_.data());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
   for (SolveReport& one : reports_) one.engine = "fused";
-  report_ = sum_of(reports_);
+  report_ = report_of(reports_);
   report_.seconds = taken.count();
   has_kept_ = keeps;
   return report_;
